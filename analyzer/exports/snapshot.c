@@ -113,7 +113,7 @@ static void note_end(struct sl_export_snapshot *s, struct sl_merge_process *p, c
 
 	if (!(live->flags & SL_LIVE_TORCH))
 		note(s, p, SL_EXPORT_FREE, device, live->address, live->bytes, 0, where, live->flags | SL_EXPORT_DRIVER);
-	note_blocks_end(s, p, (struct sl_extent){live->address, live->bytes}, where);
+	note_blocks_end(s, p, (struct sl_extent){.address = live->address, .bytes = live->bytes}, where);
 	note(s, p, mapped ? SL_EXPORT_SEGMENT_UNMAP : SL_EXPORT_SEGMENT_FREE, device, live->address, live->bytes, 0, where,
 	     live->flags | SL_EXPORT_DRIVER);
 }
@@ -151,7 +151,7 @@ static void take_event(struct sl_export_snapshot *s, struct sl_merge_process *p)
 	const struct sl_live *live = event->address ? sl_table_find(&model->pointers, event->address) : NULL;
 	const struct sl_live *block = event->address ? sl_table_find(&model->blocks, event->address) : NULL;
 	bool fine = event->result == 0 && !(event->flags & (SL_FLAG_in_flight | SL_FLAG_abandoned));
-	struct sl_extent range = {event->address, event->bytes};
+	struct sl_extent range = {.address = event->address, .bytes = event->bytes};
 	size_t waited = model->waiting.count;
 	struct sl_handed_out *before = waited ? sl_memory_must(malloc(waited * sizeof(*before))) : NULL;
 

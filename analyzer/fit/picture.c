@@ -6,7 +6,7 @@
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
-#include "analyzer/fit/order.h"
+#include "analyzer/fit/block.h"
 
 /* Blocks that live or are free, of which the picture is made. */
 struct found {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "analyzer/base/memory.h"
-#include "analyzer/fit/order.h"
+#include "analyzer/fit/block.h"
 
 #define TRIES_MAX      600
 #define OPERATIONS_MAX 25000000ull  /* limit of one scan: about four seconds */

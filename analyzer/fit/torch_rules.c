@@ -11,12 +11,11 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
-#include "analyzer/fit/order.h"
+#include "analyzer/fit/block.h"
 #include "analyzer/fit/recording.h"
 
 #define MIB (1ull << 20)
@@ -38,7 +37,7 @@ struct sl_fit_range {
 struct sl_fit_pool {
 	bool small;
 	struct private_pool *owner; /* NULL: everybody's */
-	struct sl_fit_order free, unmapped;
+	struct sl_tree free, unmapped;
 	int64_t searches; /* get_free_blocks_call_count */
 };
 
@@ -67,7 +66,7 @@ struct sl_fit_engine {
 	touched;	 /* in which a block became free, or which lost its last user, since the last release */
 	unsigned routed; /* pools that requests may go to now */
 	struct sl_fit_range *ranges;
-	struct sl_fit_block waits;		  /* head of the list of blocks that wait, the oldest first */
+	struct sl_node waits;			  /* head of the list of blocks that wait, the oldest first */
 	SL_VECTOR(struct sl_fit_block *) waiting; /* the same by id; NULL: none */
 	uint64_t others;
 	struct sl_fit_places places; /* of segments */
@@ -75,7 +74,6 @@ struct sl_fit_engine {
 	uint64_t placed;	     /* address of the next segment (SL_FIT_GIVEN); 0: not given */
 	unsigned refuse;
 	uint64_t born;
-	uint32_t random;
 	struct sl_fit_block *spare; /* linked by next */
 	struct chunk *chunks;
 };
@@ -107,10 +105,8 @@ static struct sl_fit_block *new_block(struct sl_fit_engine *e, const struct sl_f
 		block = e->spare;
 	}
 	e->spare = block->next;
-	e->random = e->random * 1664525 + 1013904223;
 	*block = (struct sl_fit_block){.address = address,
 				       .bytes = bytes,
-				       .priority = e->random,
 				       .stream = like->stream,
 				       .small = like->small,
 				       .pool = like->pool,
@@ -160,7 +156,7 @@ static void add_free(struct sl_fit_engine *e, struct sl_fit_block *block)
 	if (block->pool->owner)
 		touch(e, block->pool->owner);
 	block->gc_base = block->pool->searches;
-	sl_fit_order_add(&block->pool->free, block);
+	sl_tree_add(&block->pool->free, block);
 }
 
 /* try_merge_blocks: the bytes of `from` that went into `into`, 0 where they are not to be merged. */
@@ -171,7 +167,7 @@ static uint64_t merge(struct sl_fit_engine *e, struct sl_fit_block *into, struct
 
 	if (!from || in_use(from) || from->unmapped != into->unmapped)
 		return 0;
-	sl_fit_order_remove(from->unmapped ? &pool->unmapped : &pool->free, from);
+	sl_tree_remove(from->unmapped ? &pool->unmapped : &pool->free, from);
 	if (into->prev == from) {
 		into->address = from->address;
 		splice(into, from->prev, into->next);
@@ -329,16 +325,16 @@ static uint64_t expandable_bytes(const struct sl_fit_block *block)
 /* The best fit of expandable segments counts what a block can grow to; when the setting is off they are passed over. */
 static struct sl_fit_block *choose_expandable(struct sl_fit_engine *e, struct request *r, struct sl_fit_block *block)
 {
-	struct sl_fit_block *next = sl_fit_order_after(&r->pool->free, block);
+	struct sl_fit_block *next = sl_tree_after(&r->pool->free, block);
 
 	if (!e->settings.expandable) {
 		while (next && next->range && next->stream == r->key.stream)
-			next = sl_fit_order_after(&r->pool->free, next);
+			next = sl_tree_after(&r->pool->free, next);
 		return next && next->stream == r->key.stream ? next : NULL;
 	}
 	while (block->range && next && next->stream == r->key.stream && expandable_bytes(next) < expandable_bytes(block)) {
 		block = next;
-		next = sl_fit_order_after(&r->pool->free, next);
+		next = sl_tree_after(&r->pool->free, next);
 	}
 	return block;
 }
@@ -355,7 +351,7 @@ static bool take_free(struct sl_fit_engine *e, struct request *r)
 
 	if (is_limited(e) && s->gc_threshold > 0)
 		r->pool->searches++;
-	block = sl_fit_order_from(&r->pool->free, &r->key);
+	block = sl_tree_from(&r->pool->free, &r->key);
 	if (!block || block->stream != r->key.stream)
 		return false;
 	if (block->range && !(block = choose_expandable(e, r, block)))
@@ -365,7 +361,7 @@ static bool take_free(struct sl_fit_engine *e, struct request *r)
 	if (r->key.bytes >= s->max_split && block->bytes >= r->key.bytes + s->non_split_rounding)
 		return false;
 	r->block = block;
-	sl_fit_order_remove(&r->pool->free, block);
+	sl_tree_remove(&r->pool->free, block);
 	return true;
 }
 
@@ -374,7 +370,7 @@ static bool take_free(struct sl_fit_engine *e, struct request *r)
 /* release_block: a whole segment goes back to the driver. */
 static void release(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
-	sl_fit_order_remove(&block->pool->free, block);
+	sl_tree_remove(&block->pool->free, block);
 	set_reserved(e, e->stats.reserved - block->bytes);
 	if (block->pool->owner)
 		block->pool->owner->segments--;
@@ -404,7 +400,7 @@ static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
 
 	if (begin >= end)
 		return;
-	sl_fit_order_remove(&block->pool->free, block);
+	sl_tree_remove(&block->pool->free, block);
 	if (left)
 		splice(new_free_part(e, block, block->address, left), block->prev, block);
 	if (right)
@@ -415,7 +411,7 @@ static void unmap(struct sl_fit_engine *e, struct sl_fit_block *block)
 	set_reserved(e, e->stats.reserved - block->bytes);
 	merge(e, block, block->prev);
 	merge(e, block, block->next);
-	sl_fit_order_add(&block->pool->unmapped, block);
+	sl_tree_add(&block->pool->unmapped, block);
 	if (block->pool->owner && !block->pool->owner->segments--)
 		e->stats.broken = SL_FIT_ASSERTED;
 }
@@ -428,7 +424,7 @@ static void forget_range(struct sl_fit_engine *e, struct sl_fit_block *block)
 	*(range->prev ? &range->prev->next : &e->ranges) = range->next;
 	if (range->next)
 		range->next->prev = range->prev;
-	sl_fit_order_remove(&block->pool->unmapped, block);
+	sl_tree_remove(&block->pool->unmapped, block);
 	drop_block(e, block);
 	free(range);
 }
@@ -439,8 +435,8 @@ static void release_all(struct sl_fit_engine *e, struct sl_fit_pool *pool)
 	struct sl_fit_block *next, *block, **pages = NULL;
 	size_t count = 0, room = 0;
 
-	for (block = sl_fit_order_first(&pool->free); block; block = next) {
-		next = sl_fit_order_after(&pool->free, block);
+	for (block = sl_tree_first(&pool->free); block; block = next) {
+		next = sl_tree_after(&pool->free, block);
 		if (!block->range && !is_split(block))
 			release(e, block);
 		else if (block->range) {
@@ -473,8 +469,8 @@ static void become_free(struct sl_fit_engine *e, struct sl_fit_block *block)
 
 static void stop_waiting(struct sl_fit_engine *e, struct sl_fit_block *block)
 {
-	block->less->more = block->more;
-	block->more->less = block->less;
+	block->node.less->more = block->node.more;
+	block->node.more->less = block->node.less;
 	e->waiting.item[block->id] = NULL;
 }
 
@@ -517,7 +513,9 @@ static void release_unused_pools(struct sl_fit_engine *e)
 /* release_cached_blocks: waits for all streams, then everything that is unused goes. */
 static void release_cached(struct sl_fit_engine *e)
 {
-	for (struct sl_fit_block *block; (block = e->waits.more) != &e->waits;) {
+	while (e->waits.more != &e->waits) {
+		struct sl_fit_block *block = (struct sl_fit_block *)e->waits.more;
+
 		stop_waiting(e, block);
 		ended(e, block);
 	}
@@ -554,7 +552,7 @@ static bool cannot_release(struct sl_fit_engine *e, const struct sl_fit_block *b
 
 static bool release_available(struct sl_fit_engine *e, struct request *r)
 {
-	struct sl_fit_order *free_blocks = &r->pool->free;
+	struct sl_tree *free_blocks = &r->pool->free;
 	uint64_t max_split = e->settings.max_split, released = 0;
 	struct sl_fit_block key = r->key, *block, *before;
 
@@ -562,17 +560,17 @@ static bool release_available(struct sl_fit_engine *e, struct request *r)
 		return false;
 	if (key.bytes < max_split)
 		key.bytes = max_split;
-	block = sl_fit_order_from(free_blocks, &key);
+	block = sl_tree_from(free_blocks, &key);
 	if (block && block->stream == key.stream && (!block->range || cannot_release(e, block))) {
 		if (!(r->ended = cannot_release(e, block)))
 			release(e, block);
 		return !r->ended;
 	}
-	block = block ? sl_fit_order_before(free_blocks, block) : sl_fit_order_before(free_blocks, &key);
+	block = block ? sl_tree_before(free_blocks, block) : sl_tree_before(free_blocks, &key);
 	while (block && released < key.bytes && block->bytes >= max_split && block->stream == key.stream) {
 		if ((r->ended = cannot_release(e, block)))
 			return false;
-		before = sl_fit_order_before(free_blocks, block);
+		before = sl_tree_before(free_blocks, block);
 		if (!block->range) {
 			released += block->bytes;
 			release(e, block);
@@ -594,7 +592,7 @@ static void collect_garbage(struct sl_fit_engine *e)
 	if (e->stats.reserved <= threshold)
 		return;
 	target = e->stats.reserved - threshold;
-	for (struct sl_fit_block *b = sl_fit_order_first(&pool->free); b; b = sl_fit_order_after(&pool->free, b)) {
+	for (struct sl_fit_block *b = sl_tree_first(&pool->free); b; b = sl_tree_after(&pool->free, b)) {
 		if (is_split(b))
 			continue;
 		total_age += (uint64_t)(pool->searches - b->gc_base);
@@ -605,10 +603,10 @@ static void collect_garbage(struct sl_fit_engine *e)
 		struct sl_fit_block *next;
 
 		freed = false;
-		for (struct sl_fit_block *b = sl_fit_order_first(&pool->free); b; b = next) {
+		for (struct sl_fit_block *b = sl_tree_first(&pool->free); b; b = next) {
 			uint64_t age = (uint64_t)(pool->searches - b->gc_base);
 
-			next = sl_fit_order_after(&pool->free, b);
+			next = sl_tree_after(&pool->free, b);
 			if (is_split(b) || (double)age < oldest)
 				continue;
 			freed = true;
@@ -645,7 +643,7 @@ static struct sl_fit_block *new_range(struct sl_fit_engine *e, struct request *r
 	block = new_block(e, &r->key, range->begin, range->bytes);
 	block->range = range;
 	block->unmapped = true;
-	sl_fit_order_add(&r->pool->unmapped, block);
+	sl_tree_add(&r->pool->unmapped, block);
 	return block;
 }
 
@@ -657,8 +655,7 @@ static struct sl_fit_block *find_room(struct sl_fit_engine *e, struct request *r
 	uint64_t bytes, begin = 0,
 			size = 0; /* of the last run in `range`: its first unmapped block was looked at from its beginning */
 
-	for (c = sl_fit_order_from(&r->pool->unmapped, &key); c && c->stream == key.stream;
-	     c = sl_fit_order_after(&r->pool->unmapped, c)) {
+	for (c = sl_tree_from(&r->pool->unmapped, &key); c && c->stream == key.stream; c = sl_tree_after(&r->pool->unmapped, c)) {
 		struct sl_fit_block *first = c->prev && !in_use(c->prev) ? c->prev : c;
 
 		if (first->range == range && first->address - begin < size)
@@ -683,14 +680,14 @@ static bool map(struct sl_fit_engine *e, struct sl_fit_block *block, uint64_t by
 
 	if (!driver_has(e, mapped))
 		return false;
-	sl_fit_order_remove(&pool->unmapped, block);
+	sl_tree_remove(&pool->unmapped, block);
 	block->unmapped = false;
 	if (mapped < block->bytes) {
 		struct sl_fit_block *rest = new_block(e, block, block->address + mapped, block->bytes - mapped);
 
 		rest->unmapped = true;
 		splice(rest, block, block->next);
-		sl_fit_order_add(&pool->unmapped, rest);
+		sl_tree_add(&pool->unmapped, rest);
 		block->bytes = mapped;
 	}
 	merge(e, block, block->prev);
@@ -715,7 +712,7 @@ static bool expand(struct sl_fit_engine *e, struct request *r)
 			return false;
 		block = next;
 	}
-	sl_fit_order_remove(&r->pool->free, block);
+	sl_tree_remove(&r->pool->free, block);
 	r->block = block;
 	return true;
 }
@@ -796,11 +793,29 @@ static struct sl_fit_block *hand_out(struct sl_fit_engine *e, struct request *r,
 	return block;
 }
 
+/* PyTorch's std::set<Block*>: BlockComparatorSize. */
+static int compare_by_size(const void *one, const void *other)
+{
+	const struct sl_fit_block *a = one, *b = other;
+
+	return SL_RISING(a->stream, b->stream)
+		       ?: SL_RISING(a->bytes, b->bytes) ?: SL_RISING(a->age, b->age) ?: SL_RISING(a->address, b->address);
+}
+
+/* BlockComparatorAddress */
+static int compare_by_address(const void *one, const void *other)
+{
+	const struct sl_fit_block *a = one, *b = other;
+
+	return SL_RISING(a->stream, b->stream) ?: SL_RISING(a->address, b->address);
+}
+
 static void begin_pool(struct sl_fit_pool pools[2], struct private_pool *owner)
 {
 	pools[true].small = true;
 	for (unsigned small = 0; small < 2; small++) {
-		pools[small].unmapped.by_address = true;
+		pools[small].free.compare = compare_by_size;
+		pools[small].unmapped.compare = compare_by_address;
 		pools[small].owner = owner;
 	}
 }
@@ -860,9 +875,9 @@ void sl_fit_free_later(struct sl_fit_engine *e, struct sl_fit_block *block, uint
 	take_back(e, block);
 	block->pending = true;
 	block->id = id;
-	block->less = e->waits.less;
-	block->more = &e->waits;
-	block->less->more = block->more->less = block;
+	block->node = (struct sl_node){e->waits.less, &e->waits};
+	e->waits.less->more = &block->node;
+	e->waits.less = &block->node;
 	while (e->waiting.count <= id)
 		*SL_PUSH(&e->waiting) = NULL;
 	e->waiting.item[id] = block;
@@ -952,8 +967,6 @@ struct sl_fit_engine *sl_fit_new(const struct sl_fit_machine *machine, const str
 	e->ranges_up = 1ull << 56;
 	e->stats.refused = UINT64_MAX;
 	e->waits.less = e->waits.more = &e->waits;
-	if (getrandom(&e->random, sizeof(e->random), GRND_NONBLOCK) < 0) /* so that no trace chooses the shape of the trees */
-		e->random = (uint32_t)(uintptr_t)e;
 	return e;
 }
 
@@ -1001,7 +1014,7 @@ static struct sl_fit_block *add_gap(struct sl_fit_engine *e, struct sl_fit_block
 
 	gap->unmapped = true;
 	splice(gap, last, NULL);
-	sl_fit_order_add(&gap->pool->unmapped, gap);
+	sl_tree_add(&gap->pool->unmapped, gap);
 	return gap;
 }
 
@@ -1123,10 +1136,9 @@ uint64_t sl_fit_block_bytes(const struct sl_fit_block *block)
 	return block->bytes;
 }
 
-static void each_free(const struct sl_fit_order *free, void (*visit)(void *context, const struct sl_fit_block *block),
-		      void *context)
+static void each_free(const struct sl_tree *free, void (*visit)(void *context, const struct sl_fit_block *block), void *context)
 {
-	for (const struct sl_fit_block *block = sl_fit_order_first(free); block; block = sl_fit_order_after(free, block))
+	for (const struct sl_fit_block *block = sl_tree_first(free); block; block = sl_tree_after(free, block))
 		visit(context, block);
 }
 

@@ -1,27 +1,28 @@
 /* SPDX-License-Identifier: MIT */
-/* Pieces of address space, ordered by address: a treap.  One thread each. */
+/* Pieces of address space, ordered by address.  One thread each. */
 #pragma once
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
+#include "analyzer/base/arena.h"
+#include "analyzer/base/tree.h"
+
 struct sl_tile {
-	struct sl_tile *less, *more;
+	struct sl_node node;
 	uint64_t addr, size, requested;
-	uint32_t priority, stack;
+	uint32_t stack;
 	uint32_t group; /* pieces of one group that touch may become one */
 	bool held;
 	size_t event; /* the caller's */
 };
 
-struct sl_pieces_chunk;
-
 /* All zeroes is empty. */
 struct sl_pieces {
-	struct sl_tile *root, *unused;
-	struct sl_pieces_chunk *chunks;
-	size_t count;
+	struct sl_tree tree;
+	struct sl_tile *unused;
+	struct sl_arena arena;
 };
 
 /* Adds a piece at an address where none begins; the caller fills the rest. */

@@ -410,14 +410,14 @@ static bool is_end(struct sl_rebuilt *r, const struct sl_pieces *pieces)
 {
 	struct sl_pieces end = {0};
 	uint32_t groups = (uint32_t)r->groups.count;
-	bool same = put_end(r, &end, true) && end.count == pieces->count;
+	bool same = put_end(r, &end, true);
 	const struct sl_tile *a = sl_pieces_behind(&end, 0), *b = sl_pieces_behind(pieces, 0);
 
 	r->groups.count = groups; /* those of the end were the first of them */
 	for (; same && a && b; a = sl_pieces_behind(&end, a->addr), b = sl_pieces_behind(pieces, b->addr))
 		same = a->addr == b->addr && a->size == b->size && a->held == b->held;
 	sl_pieces_free(&end);
-	return same;
+	return same && !a && !b;
 }
 
 static void keep_start(struct sl_rebuilt *r, const struct sl_pieces *pieces)

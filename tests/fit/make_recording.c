@@ -29,8 +29,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/fit/block.h"
 #include "analyzer/fit/engine.h"
-#include "analyzer/fit/order.h"
 #include "tests/analyzer/synth.h"
 #include "tests/fit/ops.h"
 

@@ -16,7 +16,7 @@ static void add(struct sl_model *model, struct sl_memory_names_part part)
 static void take_away(struct sl_model *model, struct sl_memory_names_part *part)
 {
 	model->called.item[part->called].live_bytes -= part->bytes;
-	sl_extents_remove(&model->called_parts, part);
+	sl_tree_remove(&model->called_parts, part);
 	free(part);
 }
 
@@ -42,7 +42,7 @@ static void cut(struct sl_model *model, struct sl_extent range)
 
 void sl_memory_names_drop(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	struct sl_extent range = {address, bytes};
+	struct sl_extent range = {.address = address, .bytes = bytes};
 
 	for (struct sl_memory_names_part *part; (part = sl_extents_next(&model->called_parts, &range));)
 		if (part->block - address < bytes && part->block_bytes <= bytes) /* else it belongs to a block around this one */
@@ -115,7 +115,7 @@ void sl_memory_names_apply(struct sl_model *model, const struct sl_event *event)
 		part.bytes = UINT64_MAX - part.address; /* ends at the last address */
 	if (!part.bytes)
 		return;
-	cut(model, (struct sl_extent){part.address, part.bytes}); /* a new name replaces the old one */
+	cut(model, (struct sl_extent){.address = part.address, .bytes = part.bytes}); /* a new name replaces the old one */
 	add(model, part);
 	name = &model->called.item[part.called];
 	name->blocks++;

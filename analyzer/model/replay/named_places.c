@@ -27,7 +27,7 @@ static void take(void *context, uint64_t address, uint32_t site, uint64_t bytes,
 {
 	const struct since *since = context;
 	struct sl_model *model = since->model;
-	struct sl_extent range = {address, bytes};
+	struct sl_extent range = {.address = address, .bytes = bytes};
 	uint64_t named = 0, end = address + bytes;
 
 	if (!address || (since->ns && born_ns <= since->ns))
@@ -59,7 +59,7 @@ void sl_named_born(struct sl_model *model, uint64_t since_ns)
 {
 	struct since since = {model, since_ns};
 
-	if (!model->called_parts)
+	if (!model->called_parts.root)
 		return;
 	sl_between_each(model, &since, take);
 	take_mapped(&since);

@@ -92,6 +92,7 @@ struct sl_instant sl_labels_instant(const struct sl_model *model, uint32_t threa
 void sl_labels_finish(struct sl_model *model);
 /* A part of a live block that has a name. */
 struct sl_memory_names_part {
+	struct sl_node node;
 	uint64_t address, bytes;     /* as a struct sl_extent */
 	uint64_t block, block_bytes; /* the block in which it lies and with which it ends */
 	uint32_t called;	     /* index into the model's */
@@ -104,7 +105,7 @@ void sl_memory_names_drop(struct sl_model *model, uint64_t address, uint64_t byt
 /* The block has ended; parts of it lose their names. */
 static inline void sl_memory_names_freed(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	if (SL_UNLIKELY(model->called_parts))
+	if (SL_UNLIKELY(model->called_parts.root))
 		sl_memory_names_drop(model, address, bytes);
 }
 /* Counts contexts, modules, pools, graphs and executables as blocks of their creators. */

@@ -185,7 +185,7 @@ static void pools_told(struct sl_model *model, struct sl_device_state *device, u
 
 static void drop_pools(struct sl_model *model, uint64_t address, uint64_t bytes)
 {
-	struct sl_extent range = {address, bytes};
+	struct sl_extent range = {.address = address, .bytes = bytes};
 
 	for (const struct sl_live *live; (live = sl_table_next(&model->blocks, &range));)
 		if (live->flags & SL_LIVE_POOL)

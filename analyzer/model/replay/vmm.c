@@ -220,7 +220,7 @@ static void unmap(struct sl_model *model, const struct sl_event *event)
 		mapping = bytes ? sl_table_find(&vmm->mappings, at) : NULL;
 	}
 	if (at < end) { /* there are gaps */
-		struct sl_extent range = {at, end - at};
+		struct sl_extent range = {.address = at, .bytes = end - at};
 
 		while ((mapping = sl_table_next(&vmm->mappings, &range)))
 			unmap_one(model, mapping);

@@ -1,45 +1,34 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/model/state/model.h"
 
-#include <search.h>
-
-#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 
 static uint64_t reach(const struct sl_extent *extent)
 {
 	return extent->bytes ? extent->bytes : 1;
 }
 
-static int compare(const void *one, const void *other)
+static int compare_begins(const void *one, const void *other)
 {
 	const struct sl_extent *a = one, *b = other;
 
-	if (a->address < b->address)
-		return b->address - a->address < reach(a) ? 0 : -1;
-	return a->address - b->address < reach(b) ? 0 : 1;
+	return SL_RISING(a->address, b->address);
 }
 
-void *sl_extents_add(void **tree, void *item)
+void sl_extents_add(struct sl_tree *tree, void *item)
 {
-	return *(void **)sl_memory_must(tsearch(item, tree, compare));
+	tree->compare = compare_begins;
+	sl_tree_add(tree, item);
 }
 
-void sl_extents_remove(void **tree, void *item)
+void *sl_extents_next(const struct sl_tree *tree, struct sl_extent *range)
 {
-	tdelete(item, tree, compare);
-}
-
-void *sl_extents_next(void *const *tree, struct sl_extent *range)
-{
-	struct sl_extent before = *range, *first = NULL, **found;
+	struct sl_extent *first = sl_tree_up_to(tree, range);
 	uint64_t skipped;
 
-	/* each item found begins before the last one, so the search ends at the first overlap */
-	while (before.bytes && (found = tfind(&before, tree, compare))) {
-		first = *found;
-		before.bytes = first->address > before.address ? first->address - before.address : 0;
-	}
-	if (!first)
+	if (!first || range->address - first->address >= reach(first))
+		first = sl_tree_after(tree, range);
+	if (!first || (first->address > range->address && first->address - range->address >= range->bytes) || !range->bytes)
 		return NULL;
 	skipped = first->address + reach(first) - range->address;
 	if (skipped > range->bytes)
@@ -49,20 +38,10 @@ void *sl_extents_next(void *const *tree, struct sl_extent *range)
 	return first;
 }
 
-void *sl_extents_last(void *const *tree, uint64_t address)
+void sl_extents_free(struct sl_tree *tree)
 {
-	struct sl_extent behind = {0, address < UINT64_MAX ? address + 1 : address}, *last = NULL, **found;
-
-	while (behind.bytes && (found = tfind(&behind, tree, compare))) {
-		last = *found;
-		behind.address = last->address + reach(last);
-		behind.bytes = address - last->address < reach(last) ? 0 : address - behind.address + 1;
+	for (void *item; (item = tree->root);) {
+		sl_tree_remove(tree, item);
+		free(item);
 	}
-	return last;
-}
-
-void sl_extents_free(void **tree)
-{
-	tdestroy(*tree, free);
-	*tree = NULL;
 }

@@ -670,7 +670,7 @@ struct sl_model {
 	uint64_t look, look_bytes;	 /* the last look of Python at all blocks, and what it told */
 	uint64_t look_named, look_among; /* blocks for which it stands, of those that lived; 0: it saw all */
 	uint64_t told_bytes, told_ns;	 /* of the look that told most: its last event */
-	void *called_parts;		 /* extents, of struct sl_memory_names_part */
+	struct sl_tree called_parts;	 /* extents, of struct sl_memory_names_part */
 	struct sl_sought sought[2];
 	struct sl_born *born;		     /* by site; NULL: not asked for (counts/between.h) */
 	SL_VECTOR(struct sl_tensor) tensors; /* [0]: nothing is known; empty: of no block */

@@ -5,30 +5,23 @@
  */
 #pragma once
 
+#include "analyzer/base/tree.h"
 #include "analyzer/trace/idmap.h"
 #include "analyzer/trace/parts.h"
 
-/*
- * Ranges of addresses that do not overlap, found by any address in them.  A balanced tree (tsearch) of the caller's items, each
- * from malloc and beginning with a struct sl_extent.
- */
+/* Ranges of addresses that do not overlap, found by any address in them: a tree of items that begin with a struct sl_extent. */
 struct sl_extent {
+	struct sl_node node;
 	uint64_t address, bytes; /* bytes 0 counts as 1 */
 };
 
-/* Adds the item and returns it; or returns an item of the tree that overlaps it, and adds nothing. */
-void *sl_extents_add(void **tree, void *item);
-
-/* Takes the item out of the tree, without freeing it. */
-void sl_extents_remove(void **tree, void *item);
+/* The item is from malloc and overlaps none of the tree. */
+void sl_extents_add(struct sl_tree *tree, void *item);
 
 /* The first item that overlaps the range, NULL: none. `range` then becomes the rest behind that item. */
-void *sl_extents_next(void *const *tree, struct sl_extent *range);
+void *sl_extents_next(const struct sl_tree *tree, struct sl_extent *range);
 
-/* The last item that begins at the address or before it. */
-void *sl_extents_last(void *const *tree, uint64_t address);
-
-void sl_extents_free(void **tree);
+void sl_extents_free(struct sl_tree *tree);
 
 /* The highest value since any earlier boundary.  The maximum between two boundaries is dropped once a later one is higher. */
 struct sl_crest {
@@ -475,7 +468,7 @@ struct sl_table {
 	uint64_t count;
 	uint64_t looks; /* entries of others that were looked at (by_context.c) */
 	struct sl_by_context *tied;
-	void *order; /* where entries begin (extents.c), kept from the first search on */
+	struct sl_tree order; /* where entries begin (extents.c), kept from the first search on */
 	bool ordered;
 	unsigned shift; /* 64 - log2(slots) */
 	uint64_t

@@ -32,15 +32,15 @@ void sl_table_order(struct sl_table *table, uint64_t address)
 {
 	struct sl_extent *begin = sl_memory_must(malloc(sizeof(*begin)));
 
-	*begin = (struct sl_extent){address, 1};
+	*begin = (struct sl_extent){.address = address, .bytes = 1};
 	sl_extents_add(&table->order, begin);
 }
 
 void sl_table_disorder(struct sl_table *table, uint64_t address)
 {
-	struct sl_extent *begin = sl_extents_next(&table->order, &(struct sl_extent){address, 1});
+	struct sl_extent *begin = sl_tree_up_to(&table->order, &(struct sl_extent){.address = address});
 
-	sl_extents_remove(&table->order, begin);
+	sl_tree_remove(&table->order, begin);
 	free(begin);
 }
 
@@ -68,7 +68,7 @@ struct sl_live *sl_table_around(struct sl_table *table, uint64_t address)
 	struct sl_live *live;
 
 	put_in_order(table);
-	begin = sl_extents_last(&table->order, address);
+	begin = sl_tree_up_to(&table->order, &(struct sl_extent){.address = address});
 	live = begin ? sl_table_find(table, begin->address) : NULL;
 	return live && address - live->address < live->bytes ? live : NULL;
 }
