@@ -48,18 +48,16 @@ static struct sl_failed_free joined(const struct sl_model *model, size_t at)
 	return all;
 }
 
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_model *model = report->processes[i].model;
+	const struct sl_model *model = report->processes[index].model;
 
-		for (size_t at = 0; at < model->failed_frees.count; at++) {
-			const struct sl_failed_free failed = joined(model, at);
+	for (size_t at = 0; at < model->failed_frees.count; at++) {
+		const struct sl_failed_free failed = joined(model, at);
 
-			if (failed.count && !follows_errors(model, &failed))
-				find(report, i, &failed);
-		}
+		if (failed.count && !follows_errors(model, &failed))
+			find(report, index, &failed);
 	}
 }
 
-const struct sl_analysis sl_analysis_frees = {.name = "frees", .run = run};
+const struct sl_analysis sl_analysis_frees = {.name = "frees", .find_in_process = find_in_process};

@@ -351,27 +351,26 @@ static bool is_over(const struct sl_process *process)
 	return held;
 }
 
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
 	const struct sl_suppressions *list = report->options.suppressions;
+	struct sl_process *process = &report->processes[index];
 
-	for (unsigned i = 0; list && list->count && i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].growth.count; k++)
-			leave_out_meant(&report->processes[i], &report->processes[i].growth.item[k], list);
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].growth.count; k++) {
-			struct sl_growth *growth = &report->processes[i].growth.item[k];
+	for (size_t k = 0; k < process->growth.count; k++) {
+		struct sl_growth *growth = &process->growth.item[k];
 
-			growth->credited &= !is_over(&report->processes[i]);
-			if (is_growing(growth) && growth->credited && !growth->inside)
-				sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_label_growing,
-									    .severity = "warning",
-									    .process = (int)i,
-									    .device = -1,
-									    .bytes = sl_stats_bytes(growth->slope),
-									    .stack = growth->holders[0].stack,
-									    .growth = growth});
-		}
+		if (list && list->count)
+			leave_out_meant(process, growth, list);
+		growth->credited &= !is_over(process);
+		if (is_growing(growth) && growth->credited && !growth->inside)
+			sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_label_growing,
+								    .severity = "warning",
+								    .process = (int)index,
+								    .device = -1,
+								    .bytes = sl_stats_bytes(growth->slope),
+								    .stack = growth->holders[0].stack,
+								    .growth = growth});
+	}
 }
 
-const struct sl_analysis sl_analysis_growth = {.name = "growth", .process = process, .run = run};
+const struct sl_analysis sl_analysis_growth = {.name = "growth", .process = process, .find_in_process = find_in_process};

@@ -29,27 +29,25 @@ static bool was_near(const struct sl_process *process)
 }
 
 /* count: the kernel killed in its cgroup; other: what the cgroup held, 0: unknown. */
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_process *process = &report->processes[i];
-		const struct sl_host *host = &process->model->host;
-		bool killed = process->trace->status == SL_STATUS_INTERRUPTED;
+	const struct sl_process *process = &report->processes[index];
+	const struct sl_host *host = &process->model->host;
+	bool killed = process->trace->status == SL_STATUS_INTERRUPTED;
 
-		if (!kernel_killed(host) && !(killed && was_near(process)))
-			continue;
-		sl_report_find(report, &(struct sl_finding){
-					       .kind = SL_FOUND_host_killed,
-					       .severity = killed ? "critical" : "warning",
-					       .process = (int)i,
-					       .device = -1,
-					       .unix_ns = process->ended_unix_ns,
-					       .bytes = host->rss_peak,
-					       .count = kernel_killed(host),
-					       .other = group_held(process),
-					       .lacked = killed,
-				       });
-	}
+	if (!kernel_killed(host) && !(killed && was_near(process)))
+		return;
+	sl_report_find(report, &(struct sl_finding){
+				       .kind = SL_FOUND_host_killed,
+				       .severity = killed ? "critical" : "warning",
+				       .process = (int)index,
+				       .device = -1,
+				       .unix_ns = process->ended_unix_ns,
+				       .bytes = host->rss_peak,
+				       .count = kernel_killed(host),
+				       .other = group_held(process),
+				       .lacked = killed,
+			       });
 }
 
-const struct sl_analysis sl_analysis_host = {.name = "host", .run = run};
+const struct sl_analysis sl_analysis_host = {.name = "host", .find_in_process = find_in_process};

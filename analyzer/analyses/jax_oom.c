@@ -6,23 +6,21 @@
 #include "analyzer/analyses/analysis.h"
 #include "analyzer/report/report.h"
 
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_process *process = &report->processes[i];
-		const struct sl_jax_oom *last = &process->model->roomless;
+	const struct sl_process *process = &report->processes[index];
+	const struct sl_jax_oom *last = &process->model->roomless;
 
-		if (!sl_process_lacked_room(process))
-			continue;
-		sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_no_room,
-							    .severity = "warning",
-							    .process = (int)i,
-							    .device = last->device,
-							    .unix_ns = sl_process_unix(process, last->time_ns),
-							    .bytes = last->bytes,
-							    .stack = last->stack,
-							    .lacked = true});
-	}
+	if (!sl_process_lacked_room(process))
+		return;
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_no_room,
+						    .severity = "warning",
+						    .process = (int)index,
+						    .device = last->device,
+						    .unix_ns = sl_process_unix(process, last->time_ns),
+						    .bytes = last->bytes,
+						    .stack = last->stack,
+						    .lacked = true});
 }
 
-const struct sl_analysis sl_analysis_roomless = {.name = "roomless", .run = run};
+const struct sl_analysis sl_analysis_roomless = {.name = "roomless", .find_in_process = find_in_process};

@@ -492,17 +492,16 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 		qsort(process->kept.item, process->kept.count, sizeof(*process->kept.item), by_amount);
 }
 
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
-	for (unsigned i = 0; i < report->process_count; i++) {
-		struct sl_process *process = &report->processes[i];
+	struct sl_process *process = &report->processes[index];
 
-		join_leak(process);
-		set_aside_meant(process, report->options.suppressions);
-		for (size_t k = 0; k < process->kept.count && k < FINDINGS_MAX; k++)
-			if (kinds[process->kept.item[k].verdict]) /* not of what is meant, nor of older summaries' 3 and 4 */
-				find(report, i, &process->kept.item[k]);
-	}
+	join_leak(process);
+	set_aside_meant(process, report->options.suppressions);
+	for (size_t k = 0; k < process->kept.count && k < FINDINGS_MAX; k++)
+		if (kinds[process->kept.item[k].verdict]) /* not of what is meant, nor of older summaries' 3 and 4 */
+			find(report, index, &process->kept.item[k]);
 }
 
-const struct sl_analysis sl_analysis_kept = {.name = "kept", .process = process, .run = run, .of_windows = true};
+const struct sl_analysis sl_analysis_kept = {
+	.name = "kept", .process = process, .find_in_process = find_in_process, .of_windows = true};

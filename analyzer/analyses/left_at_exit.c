@@ -458,8 +458,9 @@ static void find_arena(struct sl_report *report, unsigned index, const struct sl
 }
 
 /* A pattern that matched nothing may be mistyped, or meant for code that no longer exists. */
-static void warn_unused(struct sl_report *report, const struct sl_suppressions *list)
+static void warn_unused(struct sl_report *report)
 {
+	const struct sl_suppressions *list = report->options.suppressions;
 	bool used[SL_SUPPRESSIONS_MAX] = {false};
 
 	for (unsigned i = 0; list && i < report->process_count; i++) {
@@ -587,42 +588,37 @@ static void add_kept(struct sl_process *process)
 		qsort(process->leaks.item, process->leaks.count, sizeof(*process->leaks.item), by_bytes);
 }
 
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
 	const struct sl_suppressions *list = report->options.suppressions;
+	struct sl_process *process = &report->processes[index];
+	struct looking looking;
 
-	for (unsigned i = 0; i < report->process_count; i++) {
-		struct sl_process *process = &report->processes[i];
-		struct looking looking;
+	join_lines(process);
+	begin_looking(&looking, process);
+	join_few(&looking);
+	for (size_t k = 0; k < process->leaks.count; k++) {
+		struct sl_leak *leak = &process->leaks.item[k];
+		const char *pattern = list && list->count ? sl_suppress_by_stack(list, process, leak->library, leak->stack) : NULL;
 
-		join_lines(process);
-		begin_looking(&looking, process);
-		join_few(&looking);
-		for (size_t k = 0; k < process->leaks.count; k++) {
-			struct sl_leak *leak = &process->leaks.item[k];
-			const char *pattern =
-				list && list->count ? sl_suppress_by_stack(list, process, leak->library, leak->stack) : NULL;
-
-			if (pattern) {
-				leak->verdict = "workspace";
-				leak->severity = "info";
-				leak->suppressed = true;
-			}
-			if (!strcmp(leak->verdict, "growing"))
-				take_rate(&looking, leak);
+		if (pattern) {
+			leak->verdict = "workspace";
+			leak->severity = "info";
+			leak->suppressed = true;
 		}
-		if (process->trace->status == SL_STATUS_COMPLETED)
-			add_kept(process);
-		for (size_t k = 0; k < process->leaks.count; k++)
-			if (!strcmp(process->leaks.item[k].verdict, "growing") &&
-			    !is_told_by_births(&looking, &process->leaks.item[k]))
-				find_growing(report, i, &process->leaks.item[k]);
-		end_looking(&looking);
-		for (int d = 0; d < SL_DEVICES_MAX; d++)
-			if (sl_model_row(process->model, SL_KIND_device, d + 1)->used)
-				find_arena(report, i, sl_model_row(process->model, SL_KIND_device, d + 1), d);
+		if (!strcmp(leak->verdict, "growing"))
+			take_rate(&looking, leak);
 	}
-	warn_unused(report, list);
+	if (process->trace->status == SL_STATUS_COMPLETED)
+		add_kept(process);
+	for (size_t k = 0; k < process->leaks.count; k++)
+		if (!strcmp(process->leaks.item[k].verdict, "growing") && !is_told_by_births(&looking, &process->leaks.item[k]))
+			find_growing(report, index, &process->leaks.item[k]);
+	end_looking(&looking);
+	for (int d = 0; d < SL_DEVICES_MAX; d++)
+		if (sl_model_row(process->model, SL_KIND_device, d + 1)->used)
+			find_arena(report, index, sl_model_row(process->model, SL_KIND_device, d + 1), d);
 }
 
-const struct sl_analysis sl_analysis_leaks = {.name = "leaks", .process = process, .run = run};
+const struct sl_analysis sl_analysis_leaks = {
+	.name = "leaks", .process = process, .find_in_process = find_in_process, .run = warn_unused};

@@ -53,7 +53,7 @@ static uint64_t old_at_peak(const struct sl_model *model, int device, const stru
 }
 
 /* count: how often it was seen; of: lines that do so; other: the peak without. */
-static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
+static void find_on_device(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
 	const struct sl_track *most = NULL;
 	unsigned places = 0;
@@ -75,12 +75,4 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 						    .about = about});
 }
 
-static void run(struct sl_report *report)
-{
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++)
-			if (report->processes[i].model->devices[d])
-				find(report, i, report->processes[i].model->devices[d]);
-}
-
-const struct sl_analysis sl_analysis_overlap = {.name = "overlap", .run = run};
+const struct sl_analysis sl_analysis_overlap = {.name = "overlap", .find_on_device = find_on_device};

@@ -4,7 +4,7 @@
 #include "analyzer/report/report.h"
 #include "analyzer/report/window_facts.h"
 
-static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
+static void find_on_device(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
 	const struct sl_header *header = report->processes[index].model->header;
 	struct sl_window_cache cache;
@@ -20,12 +20,4 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 						    .stack = cache.retried_stack});
 }
 
-static void run(struct sl_report *report)
-{
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (int d = 1; d <= SL_DEVICES_MAX; d++)
-			if (report->processes[i].model->devices[d])
-				find(report, i, report->processes[i].model->devices[d]);
-}
-
-const struct sl_analysis sl_analysis_retried = {.name = "retried", .run = run};
+const struct sl_analysis sl_analysis_retried = {.name = "retried", .find_on_device = find_on_device};

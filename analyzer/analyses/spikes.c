@@ -48,7 +48,7 @@ static bool is_short(const struct sl_line *line, uint64_t second)
 }
 
 /* other: what the place held of it. */
-static void find(struct sl_report *report, unsigned index, const struct sl_device_state *device)
+static void find_on_device(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
 	struct sl_process *process = &report->processes[index];
 	const struct sl_swing *swing = &device->swing;
@@ -74,12 +74,4 @@ static void find(struct sl_report *report, unsigned index, const struct sl_devic
 						    .other = held});
 }
 
-static void run(struct sl_report *report)
-{
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t d = 1; d < SL_COUNT(report->processes[i].model->devices); d++)
-			if (report->processes[i].model->devices[d])
-				find(report, i, report->processes[i].model->devices[d]);
-}
-
-const struct sl_analysis sl_analysis_spikes = {.name = "spikes", .run = run};
+const struct sl_analysis sl_analysis_spikes = {.name = "spikes", .find_on_device = find_on_device};

@@ -61,27 +61,25 @@ static const struct sl_track *place_of_threads(const struct sl_model *model, int
 }
 
 /* count: threads, and devices. */
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_process *process = &report->processes[i];
-		unsigned devices = sl_devices_visible(process);
-		int device = only_device(process->model);
-		bool others_set = device >= 0 && process->model->devices_set & ~(1ull << device % 64);
-		const struct sl_track *track = device >= 0 && devices > 1 && process->trace->header.rank < 0
-						       ? place_of_threads(process->model, device, devices, others_set)
-						       : NULL;
+	const struct sl_process *process = &report->processes[index];
+	unsigned devices = sl_devices_visible(process);
+	int device = only_device(process->model);
+	bool others_set = device >= 0 && process->model->devices_set & ~(1ull << device % 64);
+	const struct sl_track *track = device >= 0 && devices > 1 && process->trace->header.rank < 0
+					       ? place_of_threads(process->model, device, devices, others_set)
+					       : NULL;
 
-		if (!track)
-			continue;
-		sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_stray_threads,
-							    .severity = "info",
-							    .process = (int)i,
-							    .device = device,
-							    .bytes = track->most_bytes,
-							    .stack = track->stack,
-							    .count = devices});
-	}
+	if (!track)
+		return;
+	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_stray_threads,
+						    .severity = "info",
+						    .process = (int)index,
+						    .device = device,
+						    .bytes = track->most_bytes,
+						    .stack = track->stack,
+						    .count = devices});
 }
 
-const struct sl_analysis sl_analysis_threads = {.name = "threads", .run = run};
+const struct sl_analysis sl_analysis_threads = {.name = "threads", .find_in_process = find_in_process};

@@ -478,6 +478,19 @@ static bool may_be_of_run(const struct sl_report *report, unsigned image)
 	return images->runs[images->run_of[image]].id[0] || sl_image_written(&images->images[image], began - APART_S);
 }
 
+static void run_analysis(const struct sl_analysis *analysis, struct sl_report *report)
+{
+	for (unsigned i = 0; i < report->process_count; i++) {
+		if (analysis->find_in_process)
+			analysis->find_in_process(report, i);
+		for (unsigned d = 1; d <= SL_DEVICES_MAX && analysis->find_on_device; d++)
+			if (report->processes[i].model->devices[d])
+				analysis->find_on_device(report, i, report->processes[i].model->devices[d]);
+	}
+	if (analysis->run)
+		analysis->run(report);
+}
+
 /* In the order of images, so that the report does not depend on threads. */
 static void reduce(struct job *job)
 {
@@ -514,8 +527,7 @@ static void reduce(struct job *job)
 	warn_absent(report);
 	sl_devices_join(report);
 	for (const struct sl_analysis *const *a = sl_analyses; *a && !report->options.models_only; a++)
-		if ((*a)->run)
-			(*a)->run(report);
+		run_analysis(*a, report);
 	sort_findings(report);
 }
 

@@ -364,7 +364,7 @@ static void an_ensemble_is_held(void **state)
 	assert_int_equal(judge(&p, "reset_parameters").verdict, SL_KEPT_GROWING); /* before it is known what they are */
 	process = (struct sl_process){.report = &report, .trace = p.r.trace, .model = p.r.model};
 	sl_analysis_kept.process(&process);
-	sl_analysis_kept.run(&report);
+	sl_analysis_kept.find_in_process(&report, 0);
 	assert_int_equal(process.kept.count, 1);
 	assert_int_equal(process.kept.item[0].verdict, SL_KEPT_HELD);
 	replay_free(&p.r);
