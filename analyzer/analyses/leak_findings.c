@@ -444,16 +444,6 @@ static bool is_small(const struct sl_process *process, const struct sl_kept *kep
 	       kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
 }
 
-static enum sl_role role_of(struct sl_process *process, const struct sl_track *track)
-{
-	const struct sl_model *model = process->model;
-
-	for (size_t i = 0; i < model->sites.count; i++)
-		if (&model->tracks.item[model->sites.item[i].track] == track)
-			return sl_roles_of(process, &model->sites.item[i]);
-	return SL_ROLE_UNKNOWN;
-}
-
 /*
  * A loop ended and made it.  A model and its optimizer are used, and a graph of activations is not.  What steps trained is no
  * by-product of them: an ensemble votes afterwards.  Here the source may decide what else is held: a container that is read after
@@ -461,7 +451,7 @@ static enum sl_role role_of(struct sl_process *process, const struct sl_track *t
  */
 static enum sl_leak_words_verdict read_roles(struct sl_process *process, const struct sl_kept *kept)
 {
-	enum sl_role role = role_of(process, kept->track);
+	enum sl_role role = sl_roles_of_track(process, kept->track);
 	bool trained = kept->clock && (role == SL_ROLE_PARAMETERS || role == SL_ROLE_GRADIENTS || role == SL_ROLE_OPTIMIZER);
 
 	if (kept->verdict == SL_KEPT_GROWING && !trained)
@@ -480,7 +470,7 @@ static void set_aside_meant(struct sl_process *process, const struct sl_suppress
 
 		if (kept->ended_ns && (kept->verdict == SL_KEPT_HELD || kept->verdict == SL_KEPT_GROWING))
 			kept->verdict = read_roles(process, kept);
-		else if (kept->verdict == SL_KEPT_UNCLEAR && role_of(process, track) == SL_ROLE_OPTIMIZER)
+		else if (kept->verdict == SL_KEPT_UNCLEAR && sl_roles_of_track(process, track) == SL_ROLE_OPTIMIZER)
 			kept->verdict = SL_KEPT_MEANT; /* the state of its first step */
 		if (is_known_to_grow(process, kept) ||
 		    (list && list->count && sl_suppress_by_stack(list, process, NULL, track->stack)))

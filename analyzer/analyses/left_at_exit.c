@@ -547,14 +547,6 @@ static void join_lines(struct sl_process *process)
 	sl_idmap_free(&last);
 }
 
-static const char *library_of(const struct sl_model *model, const struct sl_track *track)
-{
-	for (size_t i = 0; i < model->sites.count; i++)
-		if (&model->tracks.item[model->sites.item[i].track] == track)
-			return sl_model_library(model, &model->sites.item[i]);
-	return "?";
-}
-
 /*
  * What grew but was not left at the end: an interpreter freed it, or it lay inside memory that an allocator kept.  The part
  * that was left has an entry of its own.
@@ -564,6 +556,7 @@ static void add_kept(struct sl_process *process)
 	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_kept *kept = &process->kept.item[i];
 		const struct sl_track *track = kept->track;
+		const struct sl_site *site = sl_model_site_of(process->model, track);
 		bool left = counts(track->kind);
 
 		if (track->kind >= SL_KIND_COUNT || kept->blocks <= (left ? kept->left_blocks : 0))
@@ -578,7 +571,7 @@ static void add_kept(struct sl_process *process)
 			.last_ns = track->last_ns,
 			.verdict = "kept",
 			.severity = "warning",
-			.library = library_of(process->model, track),
+			.library = site ? sl_model_library(process->model, site) : "?",
 			.growing = true,
 			.bytes_per_second = kept->count_only ? 0 : kept->per_second,
 			.r_squared = kept->confidence,

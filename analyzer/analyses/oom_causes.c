@@ -312,10 +312,7 @@ static bool tell_step(struct sl_story *story, const struct sl_oom *oom)
 /* The backward pass of a step that is the first: each layer asks for other sizes. */
 static bool is_first_backward(struct sl_process *process, const struct sl_oom *oom, const struct sl_track *track)
 {
-	for (size_t i = 0; oom->step == SL_UNKNOWN && i < process->model->sites.count; i++)
-		if (&process->model->tracks.item[process->model->sites.item[i].track] == track)
-			return sl_roles_of(process, &process->model->sites.item[i]) == SL_ROLE_GRADIENTS;
-	return false;
+	return oom->step == SL_UNKNOWN && sl_roles_of_track(process, track) == SL_ROLE_GRADIENTS;
 }
 
 /* A place that asks for more each time. */

@@ -119,16 +119,6 @@ static void say_full(struct sl_answer *answer, const struct sl_process *process,
 	sl_answer_figure(answer, "full_in", "seconds", seconds);
 }
 
-static enum sl_role role_of(struct sl_process *process, const struct sl_kept *kept)
-{
-	const struct sl_model *model = process->model;
-
-	for (size_t i = 0; kept->track->kind == SL_KIND_block && i < model->sites.count; i++)
-		if (&model->tracks.item[model->sites.item[i].track] == kept->track)
-			return sl_roles_of(process, &model->sites.item[i]);
-	return SL_ROLE_UNKNOWN;
-}
-
 /* Stacks through that line whose activations were held at the peak. */
 static unsigned paths_of(struct sl_process *process, const struct sl_kept *kept)
 {
@@ -146,7 +136,8 @@ static unsigned paths_of(struct sl_process *process, const struct sl_kept *kept)
 /* True: each step leaves several activations of one line, by several calls below it: their graph is held, not one result. */
 static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
 {
-	return kept->blocks == kept->births && kept->bursts && role_of(process, kept) == SL_ROLE_ACTIVATIONS &&
+	return kept->blocks == kept->births && kept->bursts && kept->track->kind == SL_KIND_block &&
+	       sl_roles_of_track(process, kept->track) == SL_ROLE_ACTIVATIONS &&
 	       (kept->births >= SL_FEW * kept->bursts || paths_of(process, kept) >= SL_FEW);
 }
 

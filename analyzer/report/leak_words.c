@@ -49,15 +49,10 @@ const char *sl_leak_words_noun(unsigned kind, bool many)
 /* True: a pool reported its blocks itself, and called them something. */
 static bool is_told(const struct sl_process *process, const struct sl_track *track)
 {
-	const struct sl_model *model = process->model;
+	const struct sl_site *site = track->kind == SL_KIND_block ? sl_model_site_of(process->model, track) : NULL;
+	const struct sl_hook *hook = site ? sl_header_hook(process->model->header, site->api) : NULL;
 
-	for (size_t i = 0; track->kind == SL_KIND_block && i < model->sites.count; i++)
-		if (&model->tracks.item[model->sites.item[i].track] == track) {
-			const struct sl_hook *hook = sl_header_hook(model->header, model->sites.item[i].api);
-
-			return hook && !strcmp(hook->plain, "stormlog_block");
-		}
-	return false;
+	return hook && !strcmp(hook->plain, "stormlog_block");
 }
 
 /* How many births come at once, if always as many; else 1. */

@@ -357,6 +357,13 @@ enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)
 	return (enum sl_role)(roles->of[at] - 1);
 }
 
+enum sl_role sl_roles_of_track(struct sl_process *process, const struct sl_track *track)
+{
+	const struct sl_site *site = sl_model_site_of(process->model, track);
+
+	return site ? sl_roles_of(process, site) : SL_ROLE_UNKNOWN;
+}
+
 /* Its frames of Python, innermost first. */
 static unsigned python_of(struct sl_process *process, struct sl_stack stack, struct sl_stack_frame *frames)
 {

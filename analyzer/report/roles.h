@@ -25,6 +25,7 @@ enum sl_role {
 const char *sl_roles_name(enum sl_role role);
 
 enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site);
+enum sl_role sl_roles_of_track(struct sl_process *process, const struct sl_track *track); /* that of its first site */
 
 /* True: the stack makes, moves or loads a model's weights. */
 bool sl_roles_makes_weights(struct sl_process *process, struct sl_stack stack);

@@ -59,6 +59,14 @@ bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)
 	return sl_model_is_on_device(site) && !(device && device->torch.used && sl_model_is_cache(sl_model_library(model, site)));
 }
 
+const struct sl_site *sl_model_site_of(const struct sl_model *model, const struct sl_track *track)
+{
+	for (size_t i = 0; i < model->sites.count; i++)
+		if (&model->tracks.item[model->sites.item[i].track] == track)
+			return &model->sites.item[i];
+	return NULL;
+}
+
 static bool is_saved(const struct sl_model *model, const struct sl_site *site)
 {
 	const struct sl_device_state *device = model->devices[site->device + 1];

@@ -729,6 +729,9 @@ struct sl_api_stats *sl_model_apis(const struct sl_model *model);
 /* True: the site's bytes count as in use.  PyTorch's blocks do, its segments do not. */
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
 
+/* The first site of a track, which has its kind and its call; NULL: none is kept. */
+const struct sl_site *sl_model_site_of(const struct sl_model *model, const struct sl_track *track);
+
 /* The numbered label whose entries last longest in sum, usually the program's step.  NULL: there is none. */
 const struct sl_label *sl_model_steps(const struct sl_model *model);
 /* How many steps had begun before an instant: a clock that stops while the program pauses. */
