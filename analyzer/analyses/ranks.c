@@ -98,16 +98,11 @@ static double start_of(const struct sl_model *model)
 static void add(struct held_places *places, struct sl_process *process, int device, bool typical)
 {
 	double start = start_of(process->model);
+	uint64_t bytes;
 
-	for (size_t i = 0; i < process->model->sites.count; i++) {
-		const struct sl_site *site = &process->model->sites.item[i];
-		uint64_t bytes =
-			site->device == device && sl_owners_shows(process, site) ? sl_model_site_at_peak(process->model, site) : 0;
-		struct place *place;
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, device, SL_WEIGH_PEAK, site, &bytes));) {
+		struct place *place = place_of(places, process, site->stack);
 
-		if (!bytes)
-			continue;
-		place = place_of(places, process, site->stack);
 		place->more += typical ? -(double)bytes : (double)bytes;
 		place->blocks += (typical ? -1 : 1) * (double)sl_model_blocks_at_peak(process->model, site);
 		place->late |= (double)process->model->tracks.item[site->track].last_ns > start;

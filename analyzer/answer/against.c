@@ -212,14 +212,11 @@ static void take_stack(struct against *a, unsigned side, struct sl_stack stack, 
 
 static void take_stacks(struct against *a, unsigned side)
 {
-	const struct sl_model *model = a->process[side]->model;
+	uint64_t bytes;
 
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		if (site->live_bytes && sl_owners_shows(a->process[side], site))
-			take_stack(a, side, site->stack, site->live_bytes);
-	}
+	for (const struct sl_site *site = NULL;
+	     (site = sl_owners_next(a->process[side], SL_DEVICE_ANY, SL_WEIGH_LIVE, site, &bytes));)
+		take_stack(a, side, site->stack, bytes);
 }
 
 enum { ALIKE_THERE, ALIKE_ELSEWHERE, PARTS_THERE, WAYS }; /* as much in one function, in two, and parts in one */

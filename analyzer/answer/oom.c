@@ -641,20 +641,16 @@ static bool tell_other(struct error *e, unsigned most)
 	const struct sl_device_state *state = e->account->others[most].state;
 	char line[SL_MAKE_LINE] = "";
 	const struct sl_site *largest = NULL;
-	uint64_t bytes = 0;
+	uint64_t bytes = 0, held;
 	bool leaks = false, alike;
 
 	if (!other)
 		return false;
-	for (size_t i = 0; i < other->model->sites.count; i++) {
-		const struct sl_site *site = &other->model->sites.item[i];
-		uint64_t held = site->device == state->device ? sl_model_site_at_peak(other->model, site) : 0;
-
-		if (held > bytes && sl_owners_shows(other, site)) {
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(other, state->device, SL_WEIGH_PEAK, site, &held));)
+		if (held > bytes) {
 			bytes = held;
 			largest = site;
 		}
-	}
 	if (largest)
 		sl_make_line(line, other, largest->stack);
 	for (size_t i = 0; i < other->kept.count && other->kept.item[i].verdict == SL_KEPT_GROWING; i++)

@@ -74,21 +74,17 @@ bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struc
 
 void sl_make_no_grad_at_peak(struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device)
 {
-	const struct sl_model *model = process->model;
-	const struct sl_site *largest = NULL;
-	uint64_t bytes = 0;
+	const struct sl_site *largest = NULL, *site = NULL;
+	uint64_t bytes = 0, most = 0, held;
 
-	for (size_t i = 0; device && i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		if (site->device != device->device || !sl_owners_shows(process, site) ||
-		    sl_roles_of(process, site) != SL_ROLE_ACTIVATIONS)
+	while (device && (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &held))) {
+		if (sl_roles_of(process, site) != SL_ROLE_ACTIVATIONS)
 			continue;
-		bytes += sl_model_site_at_peak(model, site);
-		if (!largest || sl_model_site_at_peak(model, site) > sl_model_site_at_peak(model, largest))
-			largest = site;
+		bytes += held;
+		largest = held > most ? site : largest;
+		most = held > most ? held : most;
 	}
-	if (largest && bytes && bytes >= device->known_peak / 2)
+	if (largest && bytes >= device->known_peak / 2)
 		sl_make_no_grad(answer, process, largest->stack, SL_LABEL_LESS);
 }
 

@@ -202,18 +202,13 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	const struct sl_model *model = process->model;
 	struct sl_owners owners;
 	const char *rest;
-	uint64_t left = 0, listed = 0, kept = leak ? answer->bytes : 0;
+	uint64_t left = 0, listed = 0, kept = leak ? answer->bytes : 0, bytes;
 
 	if (!device || !device->known_peak)
 		return;
 	sl_owners_init(&owners);
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t bytes = site->device == device->device ? sl_model_site_at_peak(model, site) : 0;
-
-		if (bytes && sl_owners_shows(process, site))
-			add_site(&owners, process, site, bytes, true, leak, &kept);
-	}
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &bytes));)
+		add_site(&owners, process, site, bytes, true, leak, &kept);
 	rest = sl_model_rest_at_peak(model, device, &left);
 	add_rests(&owners, process, &device->torch_at_peak, rest, left);
 	sl_owners_sort(&owners);

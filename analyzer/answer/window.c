@@ -8,6 +8,7 @@
 #include "analyzer/fit/answer.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/report/devices.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/report/window_facts.h"
 
 #define FIT_REQUESTS   300000u	/* a window with more is left to the verb fit */
@@ -80,17 +81,14 @@ static void ask_fit(struct sl_make *make, struct sl_answer *answer, struct sl_pr
 /* The file has no stack of most of what was held. */
 static bool has_no_stacks(struct sl_process *process, const struct sl_device_state *device)
 {
-	uint64_t without = 0;
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	uint64_t without = 0, bytes;
 
-	for (size_t i = 0; i < process->model->sites.count; i++) {
-		const struct sl_site *site = &process->model->sites.item[i];
-		struct sl_stack_frame frames[SL_STACK_MAX];
-		unsigned count = site->device == device->device && site->kind == SL_KIND_block
-					 ? sl_process_stack(process, frames, site->stack)
-					 : 0;
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &bytes));) {
+		unsigned count = site->kind == SL_KIND_block ? sl_process_stack(process, frames, site->stack) : 0;
 
 		if (count && frames[count - 1].function && !strcmp(frames[count - 1].function, "no stack in the file"))
-			without += sl_model_site_at_peak(process->model, site);
+			without += bytes;
 	}
 	return without > tensors_of(device) / 2;
 }

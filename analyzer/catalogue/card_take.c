@@ -203,6 +203,7 @@ static void add_metadata(struct sl_card *card, struct sl_map *met, const struct 
 static void take_names(struct sl_card *card, struct sl_report *report)
 {
 	struct sl_map met[SL_NAME_KIND_COUNT] = {0};
+	uint64_t bytes;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		struct sl_process *process = &report->processes[i];
@@ -214,12 +215,9 @@ static void take_names(struct sl_card *card, struct sl_report *report)
 		for (size_t k = 0; k < model->holders.count; k++)
 			if (model->holders.item[k].peak_bytes)
 				add_once(card, met, SL_NAME_LIBRARY, model->libraries.item[model->holders.item[k].library]);
-		for (size_t k = 0; k < model->sites.count; k++) {
-			const struct sl_site *site = &model->sites.item[k];
-
-			if (sl_model_site_at_peak(model, site) && sl_owners_shows(process, site))
-				add_stack(card, met, process, site->stack);
-		}
+		for (const struct sl_site *site = NULL;
+		     (site = sl_owners_next(process, SL_DEVICE_ANY, SL_WEIGH_PEAK, site, &bytes));)
+			add_stack(card, met, process, site->stack);
 		for (size_t k = 0; k < process->leaks.count; k++)
 			add_stack(card, met, process, process->leaks.item[k].stack);
 	}

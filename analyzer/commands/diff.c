@@ -286,14 +286,11 @@ static void put_stack(char text[STACK_BYTES], struct sl_process *process, const 
 static void add_stacks(struct comparison *c, struct sl_process *process, unsigned side, double share)
 {
 	char text[STACK_BYTES];
+	uint64_t bytes;
 
-	for (size_t i = 0; i < process->model->sites.count; i++) {
-		const struct sl_site *site = &process->model->sites.item[i];
-		uint64_t bytes = sl_model_site_at_peak(process->model, site);
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, SL_DEVICE_ANY, SL_WEIGH_PEAK, site, &bytes));) {
 		uintptr_t *at;
 
-		if (!bytes || !sl_owners_shows(process, site))
-			continue;
 		put_stack(text, process, site);
 		at = sl_map_at(&c->index, text);
 		if (!*at) {

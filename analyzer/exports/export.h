@@ -5,7 +5,7 @@
  */
 #pragma once
 
-#include "analyzer/report/report.h"
+#include "analyzer/report/owners.h"
 #include "common/tracefile.h"
 
 /*
@@ -80,8 +80,6 @@ void sl_merge_view(struct sl_event_view *view, const struct sl_merge_process *pr
 
 /* The library and line of the current event. */
 const struct sl_where *sl_merge_place(struct sl_merge *merge, struct sl_merge_process *process);
-
-enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order of --weigh */
 
 struct sl_export_job {
 	struct sl_merge *merge;

@@ -4,17 +4,6 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/exports/export.h"
-#include "analyzer/report/owners.h"
-
-/* Bytes of a site according to the job's --weigh; 0: the site is not shown. */
-static uint64_t export_weight(const struct sl_merge_process *process, const struct sl_site *site, enum sl_weigh weigh)
-{
-	if (!sl_owners_shows(&process->process, site))
-		return 0;
-	return weigh == SL_WEIGH_PEAK	? sl_model_site_at_peak(process->process.model, site)
-	       : weigh == SL_WEIGH_LIVE ? site->live_bytes
-					: site->total_bytes;
-}
 
 static bool run_collapsed(struct sl_export_job *job)
 {
@@ -24,15 +13,12 @@ static bool run_collapsed(struct sl_export_job *job)
 	sl_export_replay(job->merge);
 	for (unsigned i = 0; i < job->merge->count; i++) {
 		struct sl_merge_process *p = &job->merge->processes[i];
+		uint64_t bytes;
 
-		for (size_t k = 0; k < p->process.model->sites.count; k++) {
-			const struct sl_site *site = &p->process.model->sites.item[k];
-			uint64_t bytes = export_weight(p, site, job->weigh);
-			unsigned count;
+		for (const struct sl_site *site = NULL;
+		     (site = sl_owners_next(&p->process, SL_DEVICE_ANY, job->weigh, site, &bytes));) {
+			unsigned count = sl_process_stack(&p->process, frames, site->stack);
 
-			if (!bytes)
-				continue;
-			count = sl_process_stack(&p->process, frames, site->stack);
 			count = sl_stacks_fold(frames, count); /* removes the interpreter's own frames, as flame does */
 			sl_process_who(name, &p->process);
 			sl_escape_put(job->out, SL_ESCAPE_FRAME, name);
@@ -154,14 +140,11 @@ static bool run_speedscope(struct sl_export_job *job)
 	sl_json_array(j, "frames");
 	for (unsigned i = 0; i < job->merge->count; i++) {
 		struct sl_merge_process *p = &job->merge->processes[i];
+		uint64_t bytes;
 
-		for (size_t k = 0; k < p->process.model->sites.count; k++) {
-			const struct sl_site *site = &p->process.model->sites.item[k];
-			uint64_t bytes = export_weight(p, site, job->weigh);
-
-			if (bytes)
-				add_site(&scope, j, p, site, bytes);
-		}
+		for (const struct sl_site *site = NULL;
+		     (site = sl_owners_next(&p->process, SL_DEVICE_ANY, job->weigh, site, &bytes));)
+			add_site(&scope, j, p, site, bytes);
 	}
 	sl_json_end(j);
 	sl_json_end(j);

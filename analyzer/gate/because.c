@@ -171,15 +171,10 @@ static void take_recorded(struct sl_because_parts *parts, struct sl_process *pro
 {
 	struct sl_measures *lines = begin_lines(parts);
 	const struct sl_model *model = process->model;
-	uint64_t *terms = parts->terms, known, asked = 0, unused = 0;
+	uint64_t *terms = parts->terms, known, asked = 0, unused = 0, bytes;
 	const char *key;
 
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t bytes = site->device == state->device ? sl_model_site_at_peak(model, site) : 0;
-
-		if (!bytes || !sl_owners_shows(process, site))
-			continue;
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, state->device, SL_WEIGH_PEAK, site, &bytes));) {
 		sl_measures_put(lines, SL_MEASURE_STACK, process, site, sl_model_library(model, site), bytes, &key);
 		asked += bytes;
 	}

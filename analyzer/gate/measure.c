@@ -360,15 +360,10 @@ static void add_place(struct taking *taking, enum sl_measure_of of, struct sl_pr
 
 static void take_sites(struct taking *taking, struct sl_process *process)
 {
-	const struct sl_model *model = process->model;
+	uint64_t bytes;
 
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t bytes = sl_model_site_at_peak(model, site);
-
-		if (bytes && sl_owners_shows(process, site))
-			add_place(taking, SL_MEASURE_STACK, process, site, sl_model_library(model, site), bytes, NULL);
-	}
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, SL_DEVICE_ANY, SL_WEIGH_PEAK, site, &bytes));)
+		add_place(taking, SL_MEASURE_STACK, process, site, sl_model_library(process->model, site), bytes, NULL);
 }
 
 static void add_leak(void *context, struct sl_process *process, const struct sl_leak *leak)

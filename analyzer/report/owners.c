@@ -170,3 +170,21 @@ bool sl_owners_shows(const struct sl_process *process, const struct sl_site *sit
 		return false;
 	return sl_model_in_use(process->model, site);
 }
+
+const struct sl_site *sl_owners_next(const struct sl_process *process, int device, enum sl_weigh weigh, const struct sl_site *site,
+				     uint64_t *bytes)
+{
+	const struct sl_model *model = process->model;
+
+	for (size_t i = site ? (size_t)(site - model->sites.item) + 1 : 0; i < model->sites.count; i++) {
+		site = &model->sites.item[i];
+		if (device != SL_DEVICE_ANY && site->device != device)
+			continue;
+		*bytes = weigh == SL_WEIGH_PEAK	  ? sl_model_site_at_peak(model, site)
+			 : weigh == SL_WEIGH_LIVE ? site->live_bytes
+						  : site->total_bytes;
+		if (*bytes && sl_owners_shows(process, site))
+			return site;
+	}
+	return NULL;
+}

@@ -443,16 +443,11 @@ struct sl_born sl_roles_workspaces(struct sl_process *process, const struct sl_s
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT])
 {
 	const struct sl_model *model = process->model;
-	uint64_t rest, known = 0, taken;
+	uint64_t rest, known = 0, taken, held;
 	const char *unused;
 
 	memset(bytes, 0, SL_ROLE_COUNT * sizeof(*bytes));
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t held = site->device == device->device ? sl_model_site_at_peak(model, site) : 0;
-
-		if (!held || !sl_owners_shows(process, site))
-			continue;
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &held));) {
 		taken = sl_roles_workspaces(process, site, true).bytes;
 		bytes[SL_ROLE_WORKSPACE] += taken;
 		bytes[sl_roles_of(process, site)] += held - taken;
