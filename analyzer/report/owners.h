@@ -45,7 +45,7 @@ bool sl_owners_shows(const struct sl_process *process, const struct sl_site *sit
 /* Which bytes of a site: held at the peak of its device, held now (at the end), or all that it allocated. */
 enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order of --weigh */
 
-/* The next site after `site` (NULL: the first) that is shown and has such bytes: of a device, or SL_DEVICE_ANY.  NULL: none is left. */
+/* The next site after `site` (NULL: the first) that is shown and has such bytes, on one device or any.  NULL: none is left. */
 const struct sl_site *sl_owners_next(const struct sl_process *process, int device, enum sl_weigh weigh, const struct sl_site *site,
 				     uint64_t *bytes);
 #define SL_DEVICE_ANY INT_MIN /* -1 is the host */
