@@ -6,6 +6,7 @@
 #include <string.h>
 #include <zlib.h>
 #include <zstd.h>
+#include <zstd_errors.h>
 #if SL_LZMA
 #include <lzma.h>
 #endif
@@ -87,6 +88,8 @@ static struct unpacked unpack_zstd(struct packed *input, const uint8_t *from, si
 	ZSTD_outBuffer out = {to, room, 0};
 	size_t left = ZSTD_decompressStream(input->zstd, &out, &in);
 
+	if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
+		sl_memory_must(NULL);
 	return (struct unpacked){in.pos, out.pos, !left, ZSTD_isError(left) ? "its zstd data are damaged" : NULL};
 }
 
@@ -162,11 +165,12 @@ static void refill(struct packed *input)
 	input->ended = !input->packed_size;
 }
 
-struct sl_input *sl_input_open(FILE *file)
+struct sl_input *sl_input_open(FILE *file, long from)
 {
 	struct packed *input = sl_memory_must(calloc(1, sizeof(*input)));
 
-	rewind(file);
+	clearerr(file);
+	fseek(file, from, SEEK_SET);
 	input->file = file;
 	input->packed = sl_memory_must(malloc(PART));
 	refill(input);
@@ -237,6 +241,11 @@ bool sl_input_fill(struct sl_input *unpacked, size_t size)
 const char *sl_input_why(const struct sl_input *unpacked)
 {
 	return ((const struct packed *)unpacked)->why;
+}
+
+bool sl_input_is_whole(const struct sl_input *unpacked)
+{
+	return ((const struct packed *)unpacked)->between;
 }
 
 uint64_t sl_input_read(const struct sl_input *unpacked)

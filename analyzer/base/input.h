@@ -16,8 +16,8 @@ struct sl_input {
 	uint64_t before; /* bytes that came before these */
 };
 
-/* NULL: errno.  The caller's `file` stays open; the input begins at its first byte. */
-struct sl_input *sl_input_open(FILE *file);
+/* The caller's `file` stays open; the input begins at its byte `from`. */
+struct sl_input *sl_input_open(FILE *file, long from);
 void sl_input_close(struct sl_input *input);
 
 /* False: fewer than `size` bytes are left. */
@@ -35,6 +35,9 @@ static inline const uint8_t *sl_input_take(struct sl_input *input, size_t size)
 	return input->bytes + input->at - size;
 }
 const char *sl_input_why(const struct sl_input *input); /* static; NULL: the file ended */
+
+/* Where no byte is left.  True: the compressed bytes came to their end; false: they were cut, or none were compressed. */
+bool sl_input_is_whole(const struct sl_input *input);
 
 uint64_t sl_input_read(const struct sl_input *input); /* bytes of the file that were read */
 

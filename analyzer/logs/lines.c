@@ -199,7 +199,7 @@ static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, 
 
 const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const char *shown, uint64_t *lines)
 {
-	struct sl_input *input = sl_input_open(file);
+	struct sl_input *input = sl_input_open(file, 0);
 	struct reader reader = {each, context, .decoded = sl_memory_must(malloc(LONGEST + 1))};
 	bool last = false;
 	const char *why = NULL;
@@ -291,7 +291,7 @@ enum sl_log_kind sl_log_kind_of_file(const char *path)
 	enum sl_log_kind kind = SL_LOG_IS_RECORDS;
 
 	if (file) {
-		struct sl_input *input = sl_input_open(file);
+		struct sl_input *input = sl_input_open(file, 0);
 
 		sl_input_fill(input, HEAD);
 		kind = sl_log_kind_of((const char *)input->bytes, input->size < HEAD ? input->size : HEAD);

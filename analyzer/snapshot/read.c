@@ -737,7 +737,7 @@ static bool read_through(struct machine *m, FILE *file, struct reading *reading,
 	struct sl_opcode op = {SL_OPCODE_NONE};
 	uint64_t count = 0;
 
-	m->pickle = (struct sl_opcodes){.input = sl_input_open(file)};
+	m->pickle = (struct sl_opcodes){.input = sl_input_open(file, 0)};
 	do {
 		op = sl_opcodes_next(&m->pickle);
 		if (shape ? op.what > SL_OPCODE_FAILED && !step(m, &op) : false)
@@ -863,7 +863,7 @@ bool sl_snapshot_read(struct sl_snapshot *snapshot, FILE *file, void (*progress)
 
 bool sl_snapshot_is(FILE *file)
 {
-	struct sl_input *input = sl_input_open(file);
+	struct sl_input *input = sl_input_open(file, 0);
 	const uint8_t *bytes = sl_input_take(input, 2);
 	char head[256];
 	size_t size = 0;

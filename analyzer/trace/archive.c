@@ -4,10 +4,9 @@
 #include <errno.h>
 #include <sys/stat.h>
 #include <unistd.h>
-#include <zstd.h>
-#include <zstd_errors.h>
 
 #include "analyzer/base/escape.h"
+#include "analyzer/base/input.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
@@ -61,38 +60,23 @@ static void remove_all(void)
 #define UNPACKED_LEAST (1ull << 30)
 #define UNPACKED_RATIO 100
 #define MEMBERS_MAX    100000
+#define PART	       (1u << 16) /* written at once */
 
 struct reader {
-	FILE *in;
+	struct sl_input *in;
 	uint64_t budget;
 	bool too_large;
 	int unwritten; /* errno */
-	ZSTD_DStream *zstd;
-	uint8_t bytes[1 << 16];
-	ZSTD_inBuffer have;
-	bool ended, ended_whole; /* the file has ended; it ended with a whole frame */
 };
 
 /* Reads exactly `size` bytes; false: it cannot. */
 static bool pull(struct reader *r, void *to, size_t size)
 {
-	ZSTD_outBuffer out = {to, size, 0};
+	const uint8_t *bytes = sl_input_take(r->in, size);
 
-	while (out.pos < size) {
-		size_t left, before = out.pos;
-
-		if (r->have.pos == r->have.size && !r->ended) {
-			r->have = (ZSTD_inBuffer){r->bytes, fread(r->bytes, 1, sizeof(r->bytes), r->in), 0};
-			r->ended = !r->have.size;
-		}
-		left = ZSTD_decompressStream(r->zstd, &out, &r->have);
-		r->ended_whole = !left;
-		if (ZSTD_getErrorCode(left) == ZSTD_error_memory_allocation)
-			sl_memory_must(NULL);
-		if (ZSTD_isError(left) || (r->ended && out.pos == before))
-			return false;
-	}
-	return true;
+	if (bytes)
+		memcpy(to, bytes, size);
+	return bytes;
 }
 
 /* True for a plain file name of ours, with no path that could lead out of the folder. */
@@ -104,36 +88,19 @@ static bool is_member(const char *name)
 static bool copy(struct reader *r, const char *path, uint64_t size)
 {
 	FILE *out = fopen(path, "wxe");
-	uint8_t part[1 << 16];
 	bool fine = out != NULL;
 
 	while (fine && size) {
-		size_t want = size < sizeof(part) ? size : sizeof(part);
+		size_t want = size < PART ? size : PART;
+		const uint8_t *part = sl_input_take(r->in, want);
 
-		fine = pull(r, part, want) && fwrite(part, 1, want, out) == want;
+		fine = part && fwrite(part, 1, want, out) == want;
 		size -= want;
 	}
 	r->unwritten = !out || ferror(out) ? errno : 0;
 	if (out && fclose(out) && fine)
 		r->unwritten = errno;
 	return fine && !r->unwritten;
-}
-
-/* Reads on to the end of the frame, behind the last member; false: it is missing. */
-static bool pull_end(struct reader *r)
-{
-	uint8_t more;
-	ZSTD_outBuffer out = {&more, 1, 0};
-	size_t left;
-
-	do {
-		if (r->have.pos == r->have.size)
-			r->have = (ZSTD_inBuffer){r->bytes, fread(r->bytes, 1, sizeof(r->bytes), r->in), 0};
-		if (!r->have.size)
-			return false;
-		left = ZSTD_decompressStream(r->zstd, &out, &r->have);
-	} while (left && !ZSTD_isError(left) && !out.pos);
-	return !left;
 }
 
 static bool take_members(struct reader *r, struct opened *pack)
@@ -146,7 +113,7 @@ static bool take_members(struct reader *r, struct opened *pack)
 		if (!pull(r, &length, sizeof(length)) || length > NAME_MAX)
 			return false;
 		if (!length)
-			return r->ended_whole || pull_end(r);
+			return !sl_input_fill(r->in, 1) && sl_input_is_whole(r->in);
 		if (!pull(r, name, length) || !pull(r, &size, sizeof(size)))
 			return false;
 		name[length] = 0;
@@ -196,7 +163,7 @@ static void tell_no_room(const char *path, int error)
 
 static const char *unpack(FILE *in, const char *path)
 {
-	struct reader reader = {.in = in, .zstd = ZSTD_createDStream(), .budget = UNPACKED_LEAST};
+	struct reader reader = {.in = sl_input_open(in, sizeof(SL_PACK_MAGIC)), .budget = UNPACKED_LEAST};
 	struct opened pack = {.folder = make_folder()};
 	struct stat st;
 
@@ -205,7 +172,7 @@ static const char *unpack(FILE *in, const char *path)
 
 	reader.unwritten = pack.folder ? 0 : errno;
 	pack.torn = pack.folder && !take_members(&reader, &pack);
-	ZSTD_freeDStream(reader.zstd);
+	sl_input_close(reader.in);
 	if (reader.unwritten && reader.unwritten != EEXIST) { /* EEXIST: two members of one name, which no pack of ours has */
 		remove_one(&pack);
 		tell_no_room(path, reader.unwritten);

@@ -128,7 +128,7 @@ static void load_segments(struct sl_recovered_ring *ring, int fd, struct sl_dama
 static int unpack(int fd)
 {
 	FILE *file = sl_memory_must(fdopen(fd, "r"));
-	struct sl_input *input = sl_input_open(file);
+	struct sl_input *input = sl_input_open(file, 0);
 	int to = memfd_create("ring", MFD_CLOEXEC);
 
 	while (input->before < SL_RINGFILE_MOST && sl_input_fill(input, 1) &&

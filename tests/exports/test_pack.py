@@ -209,7 +209,7 @@ class Pack(unittest.TestCase):
         self.analyze("pack", "-o", self.file, self.demo)
         with open(self.file, "rb") as file:
             data = file.read()
-        for size in (16, 20, len(data) // 2, len(data) - 30):
+        for size in (16, 20, len(data) // 2, len(data) - 30, len(data) - 1):
             with open(self.file, "wb") as file:
                 file.write(data[:size])
             done = subprocess.run([ANALYZE, "--json", self.file], capture_output=True, text=True)
