@@ -311,6 +311,28 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	sl_json_end(j);
 }
 
+void sl_json_device(struct sl_json *j, const struct sl_report *report, const struct sl_shared_device *device)
+{
+	sl_json_string(j, "host", device->host);
+	sl_json_string(j, "uuid", device->uuid);
+	sl_json_known(j, "device", device->device);
+	sl_json_string(j, "name", device->name);
+	sl_json_known_uint(j, "total_bytes", device->total_bytes);
+	sl_json_known_uint(j, "used_peak_bytes", device->used_peak_bytes);
+	sl_json_known_uint(j, "known_peak_bytes", device->known_peak_bytes);
+	sl_json_bool(j, "partial", device->partial);
+	sl_json_known_uint(j, "hidden_peak_bytes", device->hidden_peak_bytes);
+	sl_json_string(j, "source", device->source);
+	sl_json_string(j, "hidden_figure",
+		       device->figure == SL_FIGURE_OWN		 ? "process"
+		       : device->figure == SL_FIGURE_LESS_OTHERS ? "device_less_others"
+		       : device->figure == SL_FIGURE_DEVICE	 ? "device"
+								 : NULL);
+	put_hidden(j, report, device);
+	sl_json_uint(j, "others", device->others);
+	sl_json_uint(j, "others_bytes", device->others_bytes);
+}
+
 static void put_run(struct sl_json *j, const struct sl_report *report)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
@@ -337,24 +359,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 		const struct sl_shared_device *device = &report->devices[i];
 
 		sl_json_object(j, NULL);
-		sl_json_string(j, "host", device->host);
-		sl_json_string(j, "uuid", device->uuid);
-		sl_json_known(j, "device", device->device);
-		sl_json_string(j, "name", device->name);
-		sl_json_known_uint(j, "total_bytes", device->total_bytes);
-		sl_json_known_uint(j, "used_peak_bytes", device->used_peak_bytes);
-		sl_json_known_uint(j, "known_peak_bytes", device->known_peak_bytes);
-		sl_json_bool(j, "partial", device->partial);
-		sl_json_known_uint(j, "hidden_peak_bytes", device->hidden_peak_bytes);
-		sl_json_string(j, "source", device->source);
-		sl_json_string(j, "hidden_figure",
-			       device->figure == SL_FIGURE_OWN		 ? "process"
-			       : device->figure == SL_FIGURE_LESS_OTHERS ? "device_less_others"
-			       : device->figure == SL_FIGURE_DEVICE	 ? "device"
-									 : NULL);
-		put_hidden(j, report, device);
-		sl_json_uint(j, "others", device->others);
-		sl_json_uint(j, "others_bytes", device->others_bytes);
+		sl_json_device(j, report, device);
 		sl_json_array(j, "processes");
 		for (unsigned p = 0; p < device->process_count; p++)
 			sl_json_int(j, NULL, report->processes[device->processes[p]].trace->header.pid);

@@ -272,7 +272,7 @@ static void put_holder(struct sl_json *j, struct sl_json_frames *frames, struct 
 	sl_json_end(j);
 }
 
-static void put_labels(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process)
+void sl_json_labels(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 
@@ -297,17 +297,19 @@ static void put_labels(struct sl_json *j, struct sl_json_frames *frames, struct 
 		sl_json_double(j, "growth_error_bytes", growth->verdict ? growth->error : NAN);
 		sl_json_double(j, "r_squared", growth->verdict ? growth->r_squared : NAN);
 		sl_json_string(j, "verdict", growth->verdict);
-		sl_json_array(j, "held_by");
-		for (unsigned k = 0; k < growth->holder_count; k++)
-			put_holder(j, frames, process, &growth->holders[k]);
-		sl_json_end(j);
+		if (frames) {
+			sl_json_array(j, "held_by");
+			for (unsigned k = 0; k < growth->holder_count; k++)
+				put_holder(j, frames, process, &growth->holders[k]);
+			sl_json_end(j);
+		}
 		sl_json_end(j);
 	}
 	sl_json_end(j);
 }
 
 /* Names that the program itself gave to its memory. */
-static void put_names(struct sl_json *j, const struct sl_model *model)
+void sl_json_names(struct sl_json *j, const struct sl_model *model)
 {
 	sl_json_array(j, "names");
 	for (size_t i = 0; i < model->called.count; i++) {
@@ -465,13 +467,11 @@ static void put_windows(struct sl_json *j, const struct sl_process *process)
 	sl_json_end(j);
 }
 
-void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process)
+void sl_json_identity(struct sl_json *j, const struct sl_process *process)
 {
 	const struct sl_trace *trace = process->trace;
 	const struct sl_header *header = &trace->header;
-	const struct sl_host *host = &process->model->host;
 
-	sl_json_object(j, NULL);
 	sl_json_string(j, "session_id", process->session_id);
 	sl_json_known(j, "rank", header->rank);
 	sl_json_known(j, "local_rank", header->local_rank);
@@ -487,11 +487,19 @@ void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl
 	sl_json_uint(j, "lost_events", sl_trace_lost_events(trace));
 	sl_json_uint(j, "unknown_frees", process->model->unknown_frees);
 	sl_json_bool(j, "damaged", trace->damage.damaged);
+}
+
+void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process)
+{
+	const struct sl_host *host = &process->model->host;
+
+	sl_json_object(j, NULL);
+	sl_json_identity(j, process);
 	sl_json_figures(j, process);
 	put_windows(j, process);
 	put_roles(j, process);
-	put_labels(j, frames, process);
-	put_names(j, process->model);
+	sl_json_labels(j, frames, process);
+	sl_json_names(j, process->model);
 	put_holders(j, process);
 	put_communicators(j, process->model);
 	put_heuristics(j, process);
@@ -501,6 +509,6 @@ void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl
 	sl_json_known_uint(j, "cgroup_peak_bytes", host->cgroup_peak);
 	sl_json_known_uint(j, "oom_kills", host->oom_kills);
 	sl_json_end(j);
-	put_capabilities(j, &trace->defs);
+	put_capabilities(j, &process->trace->defs);
 	sl_json_end(j);
 }

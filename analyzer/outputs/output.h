@@ -91,12 +91,17 @@ void sl_output_metadata(struct sl_json *j, const struct sl_model *model);
 /* KEY=VALUE texts as an object; the first value of a key counts. */
 void sl_output_pairs(struct sl_json *j, const char *key, const struct sl_model *model, const uint32_t *pairs, unsigned count);
 
-/* Members of an object that is open: in_flight, memory, apis, libraries, pytorch of a process, as report.json has them. */
-void sl_json_figures(struct sl_json *j, const struct sl_process *process);
+/* Members of an object that is open, as report.json has them of a process or a device. */
+struct sl_json_frames;
+void sl_json_identity(struct sl_json *j, const struct sl_process *process); /* session_id to damaged */
+void sl_json_figures(struct sl_json *j,
+		     const struct sl_process *process); /* in_flight, memory, apis, libraries, pytorch, changes */
+void sl_json_labels(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process); /* NULL: without held_by */
+void sl_json_names(struct sl_json *j, const struct sl_model *model);
+void sl_json_device(struct sl_json *j, const struct sl_report *report, const struct sl_shared_device *device);
 void sl_json_holder(struct sl_json *j, const char *key, const struct sl_held_by *holder);
 
 /* Appends a process, as in report.json, to the open array; frames of its stacks to the table. */
-struct sl_json_frames;
 void sl_json_process(struct sl_json *j, struct sl_json_frames *frames, struct sl_process *process);
 
 /* Begins report.json, telemetry/ or oom/, and limits its bytes by the size of the run's files (analyzer/base/budget.h). */

@@ -80,7 +80,7 @@ class Views(unittest.TestCase):
         """Roles, lines and what was held, of each process; what it left."""
         for number, process in enumerate(report["processes"]):
             pid, roles = process["pid"], {}
-            shown, = [one for one in page["processes"] if one["session"] == process["session_id"]]
+            shown, = [one for one in page["processes"] if one["session_id"] == process["session_id"]]
             for row in process["roles"]:
                 roles[row["role"]] = roles.get(row["role"], 0) + row["bytes_at_peak"]
             for verb in ("tree", "table"):
@@ -110,9 +110,9 @@ class Views(unittest.TestCase):
 
     def devices(self, report, page):
         for device, shown in zip(report["run"]["devices"], page["devices"]):
-            for name, ours in ("known_peak", "known_peak_bytes"), ("hidden_peak", "hidden_peak_bytes"), ("used_peak", "used_peak_bytes"):
-                self.tell("report.json", device[ours], name, device["device"])
-                self.tell("page", shown[name], name, device["device"])
+            for name in "known_peak", "hidden_peak", "used_peak":
+                self.tell("report.json", device[name + "_bytes"], name, device["device"])
+                self.tell("page", shown[name + "_bytes"], name, device["device"])
 
     def limits(self, report):
         """The run's totals, as check, the catalogue and Prometheus have them."""

@@ -221,16 +221,17 @@ int main(void)
     def test_names_are_on_the_page(self):
         subprocess.run([ANALYZE, "-q", self.run_.traces], check=True)
         page = self.run_.page()
-        self.assertEqual({row["name"]: (row["device"], row["blocks"], row["live"], row["peak"]) for row in page["names"]},
+        self.assertEqual({row["name"]: (row["device"], row["blocks"], row["live_bytes"], row["peak_bytes"]) for row in page["processes"][0]["names"]},
                          {"weights": (0, 1, 0, 8 << 20), "bias": (0, 1, 0, 1 << 20), "cache": (0, 3, 4 << 20, 4 << 20)})
         self.assertEqual(page["rest"], "kept by PyTorch, unused")
         mib = 1 << 20
-        self.assertEqual([(row["label"], row["pair"], row["entries"], row["peak"], row["allocated"]) for row in page["said"]],
+        pairs = page["processes"][0]["pairs"]
+        self.assertEqual([(row["label"], row["pair"], row["entries"], row["peak_bytes"], row["allocated_bytes"]) for row in pairs],
                          [("step_#", "batch=32", 1, 14 * mib, 6 * mib), ("step_#", "batch=64", 2, 14 * mib, 12 * mib),
                           ("forward", "batch_size=128", 1, 12 * mib, 0)])
         spent = {pair: sum(row["end_ns"] - row["begin_ns"] for row in self.lines("table", "--entries", "*", "--json") if pair in row["pairs"].items())
                  for pair in (("batch", "32"), ("batch", "64"), ("batch_size", "128"))}
-        self.assertEqual([row["duration"] for row in page["said"]], list(spent.values()))
+        self.assertEqual([row["duration_ns"] for row in pairs], list(spent.values()))
         self.assertEqual([one["note"] for one in page["answer"]["verdicts"]], [["it was in forward with batch_size=128"]])
 
     def test_metadata_of_the_program_is_beside_the_users(self):

@@ -95,7 +95,7 @@ class Pjrt(unittest.TestCase):
             subprocess.run([e2e.ANALYZE, "-q", run.traces], check=True)
             page = run.page()
         if page:  # if the build has the page
-            self.assertEqual([tuple(row[name] for name in ("in_use", "named", "rounding", "unnamed")) for row in page["given_out"]], [given])
+            self.assertEqual([tuple(row["given_out"][name + "_bytes"] for name in ("in_use", "named", "rounding", "unnamed")) for row in page["processes"][0]["pytorch"]], [given])
         device, = process["pytorch"]
         named = sum(size for size, _ in peak.values())
         self.assertEqual((device["peak_allocated_bytes"], device["peak_reserved_bytes"], device["reserved_bytes"]), (named, POOL, POOL))

@@ -76,7 +76,7 @@ class Keep(unittest.TestCase):
     def test_comparisons_are_few_and_go_with_their_runs(self):
         folder = os.path.join(self.server.store, "pages", "compare")
         for n in range(100):  # as if an earlier server had left them
-            with open(os.path.join(folder, f"{self.packs[0]}-{n:064x}.page.msgpack.gz"), "w"):
+            with open(os.path.join(folder, f"{self.packs[0]}-{n:064x}.page-2.msgpack.gz"), "w"):
                 pass
         numbers = {r["run"]["identity"]: r["number"] for r in self.all()}
         for a, b in ((6, 7), (0, 7)):

@@ -242,7 +242,7 @@ class Site(unittest.TestCase):
     def test_the_data_of_a_page_is_what_the_child_made_and_the_page_has_none(self):
         body, page = self.data(f"/api/v1/runs/{self.numbers[1]}/page")
         name = name_of(self.packs[1])
-        with open(os.path.join(self.server.store, "pages", name[:2], name, "page.msgpack.gz"), "rb") as file:
+        with open(os.path.join(self.server.store, "pages", name[:2], name, "page-2.msgpack.gz"), "rb") as file:
             self.assertEqual(body, file.read())
         self.assertEqual((page["schema"], [p["peak"] for p in page["processes"]]), ("stormlog.page", [151 * MIB]))
         status, headers, body = self.server.get(f"/runs/{self.numbers[1]}/report", Accept_Encoding="gzip, br")

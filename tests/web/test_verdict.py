@@ -50,15 +50,15 @@ with tempfile.TemporaryDirectory(prefix="stormlog-verdict-") as work:
     except ImportError:
         sys.exit(0)
     ext = lambda code, data: array.array("f", data) if code == 4 else data
-    (subject,) = msgpack.unpackb(page, strict_map_key=False, ext_hook=ext)["changes"]
-    found = [found for process in report["processes"] for found in [process.get("changes")] if found][0]["tried"]
-    keys = ("kind", "passes", "peak_reserved", "peak_allocated")
-    assert [tuple(c[key] for key in keys) for c in subject["tried"]] == [(c["kind"], c["passes"], c["peak_reserved_bytes"], c["peak_allocated_bytes"]) for c in found]
-    curves = [subject["curve"]] + [c["curve"] for c in subject["tried"]]
+    shown = [process for process in msgpack.unpackb(page, strict_map_key=False, ext_hook=ext)["processes"] if process["changes"]]
+    (changes,), (process,) = [process["changes"] for process in report["processes"] if process["changes"]], shown
+    assert process["changes"] == changes
+    curves = [process["replayed"]["curve"]] + [one["curve"] for one in process["replayed"]["tried"]]
     most = [max(value for value in curve if value == value) for curve in curves]
-    assert all(len(curve) == 128 for curve in curves) and max(most) <= 1.000001 * subject["capacity"], most
+    assert all(len(curve) == 128 for curve in curves) and max(most) <= 1.000001 * changes["capacity_bytes"], most
     reserved = max(d["peak_reserved_bytes"] for p in report["processes"] for d in p["pytorch"])
-    assert all(top >= 0.999999 * held for top, held in zip(most, [reserved] + [c["peak_reserved"] for c in subject["tried"]]) if held is not None), most  # None: it failed before
+    assert len(curves) == 1 + len(changes["tried"])
+    assert all(top >= 0.999999 * held for top, held in zip(most, [reserved] + [c["peak_reserved_bytes"] for c in changes["tried"]]) if held is not None), most  # None: it failed before
 
     # What private pools of CUDA graphs keep has its own row at every moment: none before the first capture, and more with each.
     recording = pathlib.Path(__file__).parent.parent / "real-gpu/cases/graphed_ranker/alone"

@@ -346,13 +346,16 @@ void sl_keep(struct sl_server *server);
 
 /* Paths in the store of what child processes have made. */
 
-/* What a child made for the page: its data, or in a build without the interactive page all of it. */
+/*
+ * What a child made for the page: its data, or in a build without the interactive page all of it.  The number is the version of
+ * the data (doc/report-page.md): a pack whose page has another one is read again.
+ */
 #if SL_REPORT_PAGE
-#define SL_PLACES_PAGE "page.msgpack.gz"
+#define SL_PLACES_PAGE "page-2.msgpack.gz"
 #else
 #define SL_PLACES_PAGE "page.html"
 #endif
-#define SL_WINDOW_SUFFIX ".window"
+#define SL_WINDOW_SUFFIX ".window-2"
 
 /* "pages/ab/abcd.../NAME"; the second for a comparison of two packs. */
 void sl_places_of(const char *pack, const char *name, char path[SL_PACKS_NAME + 64]);
@@ -405,8 +408,8 @@ extern const size_t sl_served_page_size;
 
 /*
  * Computes pages from packs.  Child processes (tools/server/child/) do it, one after the other, on a thread of its own, each in a
- * folder that is removed afterwards.  Results are kept as files (places.c): STORE/pages/ab/abcd.../page.msgpack.gz and
- * report.json of a pack ("failed", with a sentence, where that was impossible), STORE/pages/compare/A-B.page.msgpack.gz of two
+ * folder that is removed afterwards.  Results are kept as files (places.c): STORE/pages/ab/abcd.../page-2.msgpack.gz and
+ * report.json of a pack ("failed", with a sentence, where that was impossible), STORE/pages/compare/A-B.page-2.msgpack.gz of two
  * packs, and beside the page of a pack the latest windows of the run that somebody asked for.
  */
 

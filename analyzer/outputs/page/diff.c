@@ -267,7 +267,7 @@ void sl_page_build_changes(struct sl_page *page, const struct sl_page_matter *of
 	put_stacks(page, of->stacks);
 	sl_json_array(page->j, "warnings"); /* the page's search looks into these two */
 	sl_json_end(page->j);
-	sl_json_array(page->j, "libraries");
+	sl_json_array(page->j, "processes");
 	sl_json_end(page->j);
 	sl_page_close(page);
 }

@@ -193,7 +193,7 @@ void sl_page_open(struct sl_page *page, const char *source, const char *title, c
 
 	sl_json_object(page->j, NULL);
 	sl_json_string(page->j, "schema", "stormlog.page");
-	sl_json_known(page->j, "version", 1);
+	sl_json_known(page->j, "version", 2);
 	sl_json_string(page->j, "generator", SL_VERSION);
 	sl_json_string(page->j, "source", source);
 	sl_json_string(page->j, "title", title);

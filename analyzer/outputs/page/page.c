@@ -12,67 +12,11 @@
 #include "analyzer/model/replay/replay.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/outputs/page/page.h"
-#include "analyzer/report/change.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/owners.h"
 #include "analyzer/report/tensor.h"
 #include "analyzer/report/window_facts.h"
-
-/* Changes that were replayed (analyzer/report/change.h), with the curve of each; and what a dry run read that was not computed. */
-
-static void put_curve(struct sl_page *page, const double curve[SL_CHANGE_POINTS])
-{
-	float points[SL_CHANGE_POINTS];
-
-	for (unsigned i = 0; i < SL_CHANGE_POINTS; i++)
-		points[i] = (float)curve[i];
-	sl_json_column(page->j, "curve", SL_PACKED_F32, points, SL_CHANGE_POINTS);
-}
-
-static void put_change(struct sl_page *page, const struct sl_changes *changes, const struct sl_change *change)
-{
-	char text[300], words[300];
-
-	sl_json_object(page->j, NULL);
-	sl_json_string(page->j, "kind", change->kind);
-	sl_json_string(page->j, "helps", sl_change_helps(changes, change));
-	sl_json_string(page->j, "text", sl_change_text(text, sizeof(text), change, NULL));
-	sl_json_string(page->j, "words", sl_change_words(words, sizeof(words), change));
-	sl_json_string(page->j, "passes", sl_change_passes[change->passes]);
-	sl_json_known_uint(page->j, "peak_reserved", change->peak_reserved);
-	sl_json_known_uint(page->j, "peak_allocated", change->peak_allocated);
-	sl_json_double(page->j, "less", (double)change->less);
-	put_curve(page, change->curve);
-	sl_json_end(page->j);
-}
-
-/* changes */
-static void put_changes(struct sl_page *page)
-{
-	sl_json_array(page->j, "changes");
-	for (unsigned i = 0; i < page->process_count; i++) {
-		const struct sl_changes *changes = page->report->processes[i].changes;
-
-		if (!changes)
-			continue;
-		char text[200];
-
-		sl_page_row(page, i);
-		sl_json_known(page->j, "device", changes->device);
-		sl_json_known_uint(page->j, "capacity", changes->capacity);
-		sl_json_bool(page->j, "failed", changes->failed);
-		sl_json_double(page->j, "failed_at", changes->failed_at);
-		sl_json_string(page->j, "left_out", sl_answer_left_out(text, changes));
-		put_curve(page, changes->curve);
-		sl_json_array(page->j, "tried");
-		for (unsigned k = 0; k < changes->count; k++)
-			put_change(page, changes, &changes->tried[k]);
-		sl_json_end(page->j);
-		sl_json_end(page->j);
-	}
-	sl_json_end(page->j);
-}
 
 /* reads */
 static void put_reads(struct sl_page *page)
@@ -461,7 +405,6 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 	sl_json_string(page->j, "rest", rest_name(report));
 	put_window(page);
 	sl_page_processes(page);
-	sl_page_tables(page);
 	sl_page_lines(page);
 	sl_page_heat(page);
 	sl_page_moments(page);
@@ -469,7 +412,6 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 	put_all_marks(page);
 	put_all_segments(page);
 	sl_page_fit(page, of->fits);
-	put_changes(page);
 	put_reads(page);
 	put_all_tensors(page);
 	put_answer(page, of->text);

@@ -178,7 +178,6 @@ void sl_page_heat(struct sl_page *page);				 /* heat */
 void sl_page_moments(struct sl_page *page);				 /* moments */
 void sl_page_places(struct sl_page *page);				 /* roles, places */
 void sl_page_processes(struct sl_page *page);				 /* processes, devices */
-void sl_page_tables(struct sl_page *page);				 /* memory, libraries, labels, apis */
 void sl_page_fit(struct sl_page *page, const struct sl_page_fits *fits); /* fit */
 
 /*

@@ -174,10 +174,10 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 	sl_json_known(page->j, "rank", first->world_size > 1 || t->count > 1 ? first->rank : -1);
 	sl_json_string(page->j, "host", first->host);
 	sl_json_known(page->j, "pid", first->pid);
-	sl_json_string(page->j, "command", first->collector);
-	sl_json_string(page->j, "session", session->summary.session_id);
+	sl_json_texts(page->j, "command", (const char *const *)&first->collector, 1);
+	sl_json_string(page->j, "session_id", session->summary.session_id);
 	sl_json_string(page->j, "trace", session->summary.source);
-	sl_json_string(page->j, "status", sl_session_status_names[session->summary.status]);
+	sl_json_string(page->j, "ended", sl_session_status_names[session->summary.status]);
 	sl_json_known_uint(page->j, "events", rank->series->all.count);
 	sl_json_known_uint(page->j, "lost_events", 0);
 	sl_json_known_uint(page->j, "peak", most ? most->peak : 0);
@@ -201,10 +201,10 @@ static void put_device(struct sl_page *page, const struct place *place)
 	sl_json_string(page->j, "host", place->host);
 	sl_json_known(page->j, "device", place->device);
 	sl_json_string(page->j, "name", NULL);
-	sl_json_known_uint(page->j, "total", known(place->total));
-	sl_json_known_uint(page->j, "used_peak", known(place->used_peak));
-	sl_json_known_uint(page->j, "known_peak", place->known_peak);
-	sl_json_known_uint(page->j, "hidden_peak", known(place->hidden));
+	sl_json_known_uint(page->j, "room_bytes", known(place->total));
+	sl_json_known_uint(page->j, "used_peak_bytes", known(place->used_peak));
+	sl_json_known_uint(page->j, "known_peak_bytes", place->known_peak);
+	sl_json_known_uint(page->j, "hidden_peak_bytes", known(place->hidden));
 	sl_json_string(page->j, "source", "telemetry");
 	sl_json_end(page->j);
 }
@@ -292,7 +292,7 @@ static void put_warnings(struct sl_page *page, const struct sl_telemetry *teleme
 static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemetry, const struct sl_session_series *series,
 		    const char *path)
 {
-	static const char *const absent[] = {"memory", "libraries", "labels", "apis", "moments", "segments", "steps"};
+	static const char *const absent[] = {"moments", "segments", "steps"};
 	const struct sl_session *session = telemetry->selected;
 	struct sl_page *page = t->page;
 	struct sl_markers markers;

@@ -53,18 +53,25 @@ export function dryLine(page, more) {
 }
 
 /* The device with the most hidden memory; undefined: none is known. */
-const mostHidden = (devices) => devices.filter((d) => d.hidden_peak !== null).sort((a, b) => b.hidden_peak - a.hidden_peak)[0];
+const mostHidden = (devices) => devices.filter((d) => d.hidden_peak_bytes !== null).sort((a, b) => b.hidden_peak_bytes - a.hidden_peak_bytes)[0];
 
 /* The most that is hidden on one device, as the terminal says it; null: unknown. */
 export function hiddenWords(devices) {
 	const most = mostHidden(devices);
-	return most ? `${most.hidden_at_most ? "at most " : ""}${bytes(most.hidden_peak)}` : null;
+	return most ? `${most.hidden_figure === "device" ? "at most " : ""}${bytes(most.hidden_peak_bytes)}` : null;
 }
 
-const hiddenIs = (devices) => `${visible(mostHidden(devices).hidden_is || "nothing", 100)}: no call asks for it`;
+const HIDDEN_NAMES = {context: "CUDA context", code: "code", limit: "set aside by a limit", rounding: "rounding", unexplained: "unexplained"};
+
+/* What it is made of; a fiftieth of it is not named. */
+export function hiddenIs(devices) {
+	const most = mostHidden(devices), sum = (what) => (most.hidden ?? []).reduce((all, one) => all + (one.what === what ? one.bytes : 0), 0);
+	const named = Object.keys(HIDDEN_NAMES).filter((what) => sum(what) && sum(what) * 50 >= most.hidden_peak_bytes);
+	return `${named.map((what) => HIDDEN_NAMES[what]).join(", ") || "nothing"}: no call asks for it`;
+}
 
 /* Cards that give one name to several processes: their sum would be more than one of them has. */
-const peakOf = ({processes}, d) => (d.total !== null && d.known_peak > d.total ? Math.max(...d.processes.map((i) => processes[i].peak)) : d.known_peak);
+const peakOf = ({processes}, d) => (d.room_bytes !== null && d.known_peak_bytes > d.room_bytes ? Math.max(...d.processes.map((i) => processes[i].peak)) : d.known_peak_bytes);
 
 /* A device's memory over time, below the largest of all: the highest of each of CELLS parts of the run. */
 function course({lines, duration_ns}, device, most) {
@@ -85,7 +92,7 @@ function drawDevices(page) {
 	const sorted = [...page.devices].sort((a, b) => peakOf(page, b) - peakOf(page, a)), most = Math.max(1, ...sorted.map((d) => peakOf(page, d)));
 	return h("table", {class: "parts"}, h("caption", {}, "Devices, each at its own peak and over time"), h("tbody", {}, sorted.slice(0, DEVICES).map((d) => h("tr", {}, h("td", {class: "num"}, bytes(peakOf(page, d))),
 		h("td", {}, deviceName(page, d)), h("td", {class: "part", "aria-hidden": "true"}, course(page, d, most)),
-		h("td", {class: "soft"}, [d.total !== null && `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, d.name && visible(d.name, 40)].filter(Boolean).join(", "))))),
+		h("td", {class: "soft"}, [d.room_bytes !== null && `${percent(peakOf(page, d), d.room_bytes)} of ${bytes(d.room_bytes)}`, d.name && visible(d.name, 40)].filter(Boolean).join(", "))))),
 	sorted.length > DEVICES && h("tfoot", {}, h("tr", {}, h("td", {class: "num"}), h("td", {colspan: 3}, `${plural(sorted.length - DEVICES, "more device")}, ${bytes(peakOf(page, sorted[DEVICES]))} at most`))));
 }
 
@@ -100,8 +107,8 @@ export function drawAnswer(node, page) {
 		answer ? answer.verdicts.slice(0, 1).map(opened) : h("ol", {class: "answer"}, ofSamples(page).map((line) => h("li", {}, line))),
 		h("div", {class: "tiles"},
 			devices.length === 1 && !page.window && devices.map((d) => tile(`Peak, ${deviceName(page, d)}`, bytes(peakOf(page, d)),
-				[d.total === null ? null : `${percent(peakOf(page, d), d.total)} of ${bytes(d.total)}`, peakOf(page, d) < d.known_peak && "the most of one process: several cards have this name", d.name && visible(d.name, 40), page.dry ? null : d.used_peak === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak)} when sampled`].filter(Boolean).join(", "),
-				"", meter(peakOf(page, d), d.total))),
+				[d.room_bytes === null ? null : `${percent(peakOf(page, d), d.room_bytes)} of ${bytes(d.room_bytes)}`, peakOf(page, d) < d.known_peak_bytes && "the most of one process: several cards have this name", d.name && visible(d.name, 40), page.dry ? null : d.used_peak_bytes === null ? "device-wide use not sampled" : `device-wide ${bytes(d.used_peak_bytes)} when sampled`].filter(Boolean).join(", "),
+				"", meter(peakOf(page, d), d.room_bytes))),
 			!page.dry && !page.window && tile("Hidden", hidden || "unknown", hidden ? hiddenIs(devices) : "no device-wide samples in the trace"),
 			leaksTile(page)),
 		devices.length > 1 && drawDevices(page),

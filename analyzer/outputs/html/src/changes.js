@@ -8,7 +8,7 @@ const [WIDTH, HEIGHT] = [380, 72];
 
 /* How far the replay came, in the words of report.json, and what it means. */
 const PASSES = {"the whole step": "would have fitted", "this step": "this step passes", "this request": "this request passes", no: "fails", unknown: "not known"};
-const verdict = (subject, c) => (subject.failed ? PASSES[c.passes] : c.passes === "the whole step" && c.less > 0 ? "lowers the peak" : c.passes === "the whole step" ? "no lower" : PASSES[c.passes]);
+const verdict = (subject, c) => (subject.failed ? PASSES[c.passes] : c.passes === "the whole step" && c.less_bytes > 0 ? "lowers the peak" : c.passes === "the whole step" ? "no lower" : PASSES[c.passes]);
 
 /* The points of a curve in a frame of 1 by 1, y from the top; a gap (NaN) ends it. */
 export function path(curve, most) {
@@ -28,12 +28,16 @@ function line(name, points) {
 }
 
 function picture(subject, change, most) {
-	const end = path(subject.curve, most).at(-1), capacity = 1 - subject.capacity / most;
+	const end = path(subject.curve, most).at(-1), capacity = 1 - subject.capacity_bytes / most;
 	return svg("svg", {class: "curve", viewBox: `0 0 ${WIDTH} ${HEIGHT}`, role: "img",
-		"aria-label": `Reserved at most ${bytes(change.peak_reserved)} with the change; as recorded ${bytes(highest(subject.curve))} of ${bytes(subject.capacity)}`},
+		"aria-label": `Reserved at most ${bytes(change.peak_reserved_bytes)} with the change; as recorded ${bytes(highest(subject.curve))} of ${bytes(subject.capacity_bytes)}`},
 	line("limit", [[0, capacity], [1, capacity]]), line("was", path(subject.curve, most)), line("is", path(change.curve, most)),
 	subject.failed && end && svg("circle", {class: "fails", cx: end[0] * WIDTH, cy: 2 + end[1] * (HEIGHT - 4), r: 3.5}));
 }
+
+/* What was replayed of each process: report.json's changes, with their curves and words. */
+export const changesOf = (page) => page.processes.filter((p) => p.changes).map((p) => ({...p.changes, p, curve: p.replayed.curve,
+	tried: p.changes.tried.map((one, i) => ({...one, ...p.replayed.tried[i]}))}));
 
 export class Tried {
 	constructor({page, state}) {
@@ -41,20 +45,20 @@ export class Tried {
 	}
 
 	draw() {
-		replace(this.node, this.page.changes.map((subject) => this.subject(subject)));
+		replace(this.node, changesOf(this.page).map((subject) => this.subject(subject)));
 	}
 
 	subject(subject) {
-		const p = this.page.processes[subject.process], q = this.state.get("q").trim().toLowerCase();
-		const most = 1.04 * Math.max(subject.capacity, highest(subject.curve, ...subject.tried.map((c) => c.curve)));
+		const {p} = subject, q = this.state.get("q").trim().toLowerCase();
+		const most = 1.04 * Math.max(subject.capacity_bytes, highest(subject.curve, ...subject.tried.map((c) => c.curve)));
 		const rows = subject.tried.filter((c) => !q || `${c.text} ${c.words}`.toLowerCase().includes(q));
-		return h("section", {class: "table"}, h("p", {class: "soft"}, `${p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`} device ${subject.device}${subject.capacity ? `, with ${bytes(subject.capacity)}` : ""}${subject.left_out ? `; ${visible(subject.left_out, 200)}` : ""}.`),
+		return h("section", {class: "table"}, h("p", {class: "soft"}, `${p.rank === null ? `pid ${p.pid}` : `rank ${p.rank}`} device ${subject.device}${subject.capacity_bytes ? `, with ${bytes(subject.capacity_bytes)}` : ""}${subject.left_out ? `; ${visible(subject.left_out, 200)}` : ""}.`),
 			rows.length > 0 && h("ul", {class: "legend tried-legend"}, [["is", "reserved with the change"], ["was", "as recorded"], ["limit", "capacity"]].map(([name, text]) => h("li", {}, svg("svg", {class: "curve", width: 22, height: 8}, svg("polyline", {class: name, points: "0,4 22,4"})), ` ${text}`))),
 			rows.length > 0 && h("div", {class: "table-wrap"}, h("table", {class: "tried"},
 				h("thead", {}, h("tr", {}, ["Change", "Replayed", "Reserved at most", "To the end of the step"].map((name, k) => h("th", {scope: "col", class: k === 2 ? "num" : null}, name)))),
 				h("tbody", {}, rows.map((c) => h("tr", {}, h("td", {}, h("strong", {}, visible(c.text, 120)), h("br"), h("span", {class: "soft"}, visible(c.words, 160))),
 					h("td", {class: c.passes === "the whole step" ? "good" : null}, verdict(subject, c)),
-					h("td", {class: "num"}, bytes(c.peak_reserved)), h("td", {}, picture(subject, c, most))))))));
+					h("td", {class: "num"}, bytes(c.peak_reserved_bytes)), h("td", {}, picture(subject, c, most))))))));
 	}
 }
 

@@ -18,7 +18,7 @@ for (const [type, Column] of Object.entries(COLUMNS))
 
 export function unpack(raw) {
 	const page = decode(raw, {extensionCodec: codec});
-	if (page.schema !== "stormlog.page" || page.version !== 1)
+	if (page.schema !== "stormlog.page" || page.version !== 2)
 		throw new Error(`data of this page is ${page.schema} version ${page.version}, and not for this reader`);
 	page.answer ??= null;
 	page.timeless = page.t0_unix_ns === null;

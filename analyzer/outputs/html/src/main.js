@@ -2,7 +2,7 @@
 /* Puts the views together; every one draws from the data and the state, and nothing else. */
 import {drawAnswer} from "./answer.js";
 import {Cards} from "./cards.js";
-import {Reads, Tensors, Tried} from "./changes.js";
+import {changesOf, Reads, Tensors, Tried} from "./changes.js";
 import {Closer} from "./closer.js";
 import {ask, load} from "./data.js";
 import {Changes, DiffFlame, drawBecause, drawChangesAnswer} from "./diff.js";
@@ -159,7 +159,7 @@ function build(page, served) {
 		goto("time");
 	}});
 	const segments = new Segments(common), tables = new Tables(common), places = new Places(common), fit = page.fit?.length ? new Fit(common) : null;
-	const tried = page.changes?.some((c) => c.tried.length) ? new Tried(common) : null, reads = page.reads?.length ? new Reads(common) : null;
+	const tried = changesOf(page).some((c) => c.tried.length) ? new Tried(common) : null, reads = page.reads?.length ? new Reads(common) : null;
 	const tensors = page.tensors?.length ? new Tensors(common) : null;
 
 	const rankList = () => [["", page.processes.length > 1 ? `all ${page.processes.length} ranks` : "all"],
@@ -189,7 +189,7 @@ function build(page, served) {
 	if (page.processes.length > 1)
 		section("ranks", "Ranks", h("div", {class: "controls"}, choices(state, "order", () => [["outliers", "Outliers first"], ["peak", "Highest peak first"], ["rank", "By rank"]], "Order")), ranks.node);
 	if (tried)
-		section("tried", page.changes.some((c) => c.failed) ? "What would have let it fit?" : "What would lower the peak?", null, tried.node,
+		section("tried", changesOf(page).some((c) => c.failed) ? "What would have let it fit?" : "What would lower the peak?", null, tried.node,
 			"The program with one change, replayed by the rules of PyTorch's allocator. Curves run over its calls of the allocator; a dot is where the recorded one failed.");
 	if (reads)
 		section("reads", "Values that were not computed", null, reads.node, "These lines decided by one: there the run may have gone another way than on the card.");

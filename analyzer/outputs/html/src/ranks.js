@@ -23,13 +23,16 @@ export function orderOf(page, order) {
 	const n = page.processes.length, rows = Array.from({length: n}, (_, i) => i);
 	const number = (i) => page.processes[i].rank ?? 1e9 + i;
 	const peak = scores(page.processes.map((p) => p.peak)), end = scores(page.processes.map((p) => p.end));
-	const weight = (i) => (page.processes[i].ooms ? 1e6 : 0) + (["killed", "interrupted"].includes(page.processes[i].status) ? 1e5 : 0) + Math.max(peak[i], end[i]);
+	const weight = (i) => (page.processes[i].ooms ? 1e6 : 0) + (["killed", "interrupted"].includes(page.processes[i].ended) ? 1e5 : 0) + Math.max(peak[i], end[i]);
 	if (order === "peak")
 		return rows.sort((a, b) => page.processes[b].peak - page.processes[a].peak || number(a) - number(b));
 	if (order === "rank")
 		return rows.sort((a, b) => number(a) - number(b));
 	return rows.sort((a, b) => weight(b) - weight(a) || number(a) - number(b));
 }
+
+/* How a process ended. */
+const endOf = (p) => (p.exit_status > 0 ? `exit status ${p.exit_status}` : p.ended);
 
 /* Unknown for a process that used no device. */
 const onDevice = (p, value) => (p.devices && !p.devices.length ? null : value);
@@ -74,7 +77,7 @@ export class Ranks {
 
 	words(i) {
 		const p = this.page.processes[i];
-		return `rank ${p.rank} ${p.host} ${p.pid} ${p.command} ${p.status}`.toLowerCase();
+		return `rank ${p.rank} ${p.host} ${p.pid} ${p.command.join(" ")} ${endOf(p)}`.toLowerCase();
 	}
 
 	name(i) {
@@ -184,7 +187,7 @@ export class Ranks {
 				const p = this.page.processes[i];
 				const row = h("tr", {class: p.ooms ? "bad" : null},
 					h("td", {}, h("button", {class: "link", onclick: () => this.onOpen(i)}, this.name(i))), h("td", {}, visible(p.host, 40)), h("td", {}, String(p.pid)),
-					h("td", {}, p.status), h("td", {class: "num"}, bytes(onDevice(p, p.peak))), h("td", {class: "num"}, p.peak_at === null ? "–" : instant(p.peak_at, fine(this.page.duration_ns))),
+					h("td", {}, endOf(p)), h("td", {class: "num"}, bytes(onDevice(p, p.peak))), h("td", {class: "num"}, p.peak_at === null ? "–" : instant(p.peak_at, fine(this.page.duration_ns))),
 					h("td", {class: "num"}, bytes(p.hidden)), h("td", {class: "num"}, bytes(onDevice(p, p.end))), h("td", {class: "num"}, p.leaks === null ? "–" : bytes(p.leaks)),
 					h("td", {class: "num"}, p.ooms ? h("strong", {class: "oom"}, String(p.ooms)) : "0"), h("td", {class: "num"}, count(p.events)), h("td", {class: "num"}, count(p.lost_events)));
 				return p.devices && p.devices.length > 1 ? [row, ...p.devices.map((d) => this.deviceRow(d))] : [row];

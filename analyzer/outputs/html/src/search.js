@@ -12,7 +12,7 @@ export function tally(page, query) {
 	const distinct = (column) => new Set(Array.from(column).filter((s) => hit[s])).size;
 	return {functions: distinct(frames.function), files: distinct(frames.file),
 		libraries: new Set([...Array.from(frames.module).filter((s) => hit[s]).map((s) => strings[s]),
-			...page.libraries.map((l) => l.library).filter((n) => n.toLowerCase().includes(q))]).size};
+			...page.processes.flatMap((p) => p.libraries ?? []).map((l) => l.library).filter((n) => n.toLowerCase().includes(q))]).size};
 }
 
 export function searchBox(page, state) {

@@ -121,8 +121,8 @@ export class Series {
 
 	/* The size of the one card in view, else null. */
 	card(scope) {
-		const cards = this.page.devices.filter((d) => d.total && (scope.device === null || d.device === scope.device) && (scope.process === null || d.processes.includes(scope.process)));
-		return cards.length === 1 ? cards[0].total : null;
+		const cards = this.page.devices.filter((d) => d.room_bytes && (scope.device === null || d.device === scope.device) && (scope.process === null || d.processes.includes(scope.process)));
+		return cards.length === 1 ? cards[0].room_bytes : null;
 	}
 
 	/* Everything to draw between two instants, in at most `most` columns. */

@@ -37,6 +37,8 @@ export function table(title, head, rows, q) {
 	return h("section", {class: "table"}, title && h("h3", {}, title), h("div", {class: "table-wrap"}, h("table", {}, h("thead", {}, h("tr", {}, names)), body)), more);
 }
 
+const byPeak = (a, b) => b.peak_bytes - a.peak_bytes;
+
 export const word = (value) => (value === null || value === "" ? "–" : visible(value, 80));
 
 export class Tables {
@@ -47,24 +49,23 @@ export class Tables {
 
 	draw() {
 		const q = this.state.get("q").trim().toLowerCase(), {process} = this.scope(), {page} = this;
-		const of = (rows) => rows.filter((row) => process === null || row.process === process);
-		const who = (row) => (page.processes[row.process].rank ?? page.processes[row.process].pid);
+		const of = (name) => page.processes.flatMap((p, i) => (process === null || i === process ? p[name] ?? [] : []).map((row) => ({...row, who: p.rank ?? p.pid})));
 		const rank = [page.processes.some((p) => p.rank === null) ? "Rank or pid" : "Rank", word];
 		const tables = [
 			table("Memory by kind", [rank, ["Kind", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes], ["Blocks", count], ["Allocations", count], ["Frees", count], ["Freed with their owner", count], ["Failed", count], ["Allocated in all", bytes]],
-				of(page.memory).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.kind, r.device, r.peak, r.live, r.blocks, r.allocations, r.frees, r.implicit_frees, r.failed, r.allocated]), q),
+				of("memory").sort(byPeak).map((r) => [r.who, r.kind, r.device, r.peak_bytes, r.live_bytes, r.live_blocks, r.allocations, r.frees, r.implicit_frees, r.failed_allocations, r.allocated_bytes]), q),
 			table("Libraries", [rank, ["Library", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes]],
-				of(page.libraries).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.library, r.device, r.peak, r.live]), q),
+				of("libraries").sort(byPeak).map((r) => [r.who, r.library, r.device, r.peak_bytes, r.live_bytes]), q),
 			table("Labels", [rank, ["Label", word], ["Entries", count], ["Still open", count], ["Mean time", duration], ["Peak", bytes], ["Growth per entry", bytes], ["Verdict", word]],
-				of(page.labels).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.label, r.entries, r.open, r.entries ? r.duration / r.entries : null, r.peak, r.slope, r.verdict]), q),
+				of("labels").sort(byPeak).map((r) => [r.who, r.label, r.entries, r.open, r.entries ? r.duration_ns / r.entries : null, r.peak_bytes, r.growth_bytes_per_entry, r.verdict]), q),
 			table("Given out by the framework's pool, when that was most", [rank, ["Device", word], ["In use", bytes], ["Named", bytes], ["Rounding", bytes], ["Unnamed", bytes]],
-				of(page.given_out ?? []).sort((a, b) => b.in_use - a.in_use).map((r) => [who(r), r.device, r.in_use, r.named, r.rounding, r.unnamed]), q),
+				of("pytorch").filter((r) => r.given_out).sort((a, b) => b.given_out.in_use_bytes - a.given_out.in_use_bytes).map(({who, device, given_out: g}) => [who, device, g.in_use_bytes, g.named_bytes, g.rounding_bytes, g.unnamed_bytes]), q),
 			table("Pairs that the program gave its ranges", [rank, ["Label", word], ["Said", word], ["Entries", count], ["Mean time", duration], ["Peak", bytes], ["Allocated in all", bytes]],
-				of(page.said ?? []).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.label, r.pair, r.entries, r.duration / Math.max(1, r.entries), r.peak, r.allocated]), q),
+				of("pairs").sort(byPeak).map((r) => [r.who, r.label, r.pair, r.entries, r.duration_ns / Math.max(1, r.entries), r.peak_bytes, r.allocated_bytes]), q),
 			table("Names the program gave", [rank, ["Name", word], ["Device", word], ["Peak", bytes], ["Live at the end", bytes], ["Blocks", count]],
-				of(page.names ?? []).sort((a, b) => b.peak - a.peak).map((r) => [who(r), r.name, r.device, r.peak, r.live, r.blocks]), q),
+				of("names").sort(byPeak).map((r) => [r.who, r.name, r.device, r.peak_bytes, r.live_bytes, r.blocks]), q),
 			table("Calls", [rank, ["Call", word], ["Calls", count], ["Failures", count], ["Bytes", bytes], ["Time", duration]],
-				of(page.apis).sort((a, b) => b.calls - a.calls).map((r) => [who(r), r.api, r.calls, r.failures, r.bytes, r.time]), q),
+				of("apis").sort((a, b) => b.calls - a.calls).map((r) => [r.who, r.api, r.calls, r.failures, r.bytes, r.time_ns]), q),
 		].filter(Boolean);
 		replace(this.node, tables.length ? tables : h("p", {class: "empty"}, q ? "No row matches the search." : "No rows."));
 	}

@@ -2,7 +2,7 @@
 import assert from "node:assert/strict";
 import {readFileSync, readdirSync} from "node:fs";
 import {test} from "node:test";
-import {hiddenWords, ofSamples} from "../src/answer.js";
+import {hiddenIs, hiddenWords, ofSamples} from "../src/answer.js";
 import {momentOf} from "../src/cards.js";
 import {linesOf, markedOf, placeOf, textOf} from "../src/verdicts.js";
 import {highest, path} from "../src/changes.js";
@@ -31,8 +31,14 @@ test("where events have no times, they are counted", () => {
 });
 
 test("a figure of the whole device bounds what is hidden", () => {
-	const own = {hidden_peak: 2 ** 30, hidden_at_most: false}, bound = {hidden_peak: 3 * 2 ** 30, hidden_at_most: true};
-	assert.deepEqual([hiddenWords([own, bound]), hiddenWords([own]), hiddenWords([{hidden_peak: null}])], ["at most 3.00 GiB", "1.00 GiB", null]);
+	const own = {hidden_peak_bytes: 2 ** 30, hidden_figure: "process"}, bound = {hidden_peak_bytes: 3 * 2 ** 30, hidden_figure: "device"};
+	assert.deepEqual([hiddenWords([own, bound]), hiddenWords([own]), hiddenWords([{hidden_peak_bytes: null}])], ["at most 3.00 GiB", "1.00 GiB", null]);
+});
+
+test("what hides memory is named, but for a fiftieth of it", () => {
+	const parts = (...rows) => [{hidden_peak_bytes: 1000, hidden: rows.map(([what, bytes]) => ({what, bytes}))}];
+	assert.equal(hiddenIs(parts(["code", 20], ["context", 500], ["rounding", 10], ["rounding", 9])), "CUDA context, code: no call asks for it");
+	assert.equal(hiddenIs(parts()), "nothing: no call asks for it");
 });
 
 test("a curve ends where the program failed", () => {

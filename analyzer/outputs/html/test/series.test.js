@@ -33,7 +33,7 @@ test("figures are of the data's own bins, in which a layer's bound is as narrow 
 test("by role: a bin has the last moment before its end, the peak's own where it is in it, and no more than the total", () => {
 	const moment = (kind, at, ...bytes) => ({process: 0, device: 0, kind, at, stack: [1, 2, 3], bytes});
 	const page = {source: "trace", processes: [{rank: 0, pid: 1}], duration_ns: 80, lines: [{...line("known", [60, 60, 100, 60, 30]), start: 16}],
-		devices: [{device: 0, processes: [0], total: 120}, {device: 1, processes: [0], total: 500}], roles: ["unknown", "activations"],
+		devices: [{device: 0, processes: [0], room_bytes: 120}, {device: 1, processes: [0], room_bytes: 500}], roles: ["unknown", "activations"],
 		strings: ["", "a.py:1 f < a.py:9 g", "b.py:2 h", "unused"], frames: {function: [3, 1], file: [0, 1], module: [0, 0], python: [0, 1]}, nodes: {parent: [0, 0, 4, 0, 0], frame: [0, 1, 0, 0, 1]}, /* 2: an operator without a file, in b.py */
 		places: [{process: 0, stack: [1, 2], name: [1, 2], role: [1, 0]}],
 		moments: [moment("time", 17, 10, 20, 30), moment("peak", 33, 70, 20, 10), moment("time", 38, 20, 20, 20), moment("end", 56, 20, 20, 20), moment("churn", 0, 9, 9, 9)]};

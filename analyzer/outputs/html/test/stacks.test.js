@@ -9,7 +9,7 @@ export const page = {
 	strings: ["", "main", "step", "forward", "backward", "save", "/x/train.py", "libext.so"],
 	frames: {function: [1, 2, 3, 4, 5], file: [6, 6, 6, 0, 6], module: [0, 0, 0, 7, 0], line: [1, 20, 30, 0, 40], python: [1, 1, 1, 0, 1], folded: [0, 0, 0, 0, 0], own: [1, 1, 0, 0, 1]},
 	nodes: {parent: [0, 0, 1, 2, 2, 1], frame: [0, 0, 1, 2, 3, 4]},
-	libraries: [{library: "libnccl.so.2"}],
+	processes: [{libraries: [{library: "libnccl.so.2"}]}],
 };
 const stacks = new Stacks(page);
 
