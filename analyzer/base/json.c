@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 
 enum { FLUSH_BYTES = 64 * 1024, LEVELS = 512, KEY_MAX = 64 /* KEY_MAX: no schema has a longer key */, PACKED_TEXT = 4096 };
@@ -222,15 +223,24 @@ static void pack_text(struct sl_json *j, const char *text)
 	msgpack_pack_str_with_body(&j->packer, text, size);
 }
 
-static void put_string(struct sl_json *j, const char *text)
+static bool is_csv(const struct sl_json *j)
 {
-	if (j->style == SL_JSON_PACKED)
-		pack_text(j, text);
-	else
-		put_quoted(j, text);
+	return j->style >= SL_JSON_CSV;
 }
 
-/* False: the value is left out. */
+static void put_string(struct sl_json *j, const char *text)
+{
+	if (j->style == SL_JSON_PACKED) {
+		pack_text(j, text);
+	} else if (is_csv(j)) {
+		flush(j);
+		sl_escape_put(j->out, SL_ESCAPE_CSV, text);
+	} else {
+		put_quoted(j, text);
+	}
+}
+
+/* False: the value is left out, or only its key is wanted. */
 static bool begin(struct sl_json *j, const char *key)
 {
 	bool first;
@@ -244,11 +254,11 @@ static bool begin(struct sl_json *j, const char *key)
 		if (j->style == SL_JSON_INDENT && !j->row)
 			put_line_break(j);
 	}
-	if (key)
+	if (key && j->style != SL_JSON_CSV)
 		put_string(j, key);
-	if (key && j->style != SL_JSON_PACKED)
+	if (key && j->style < SL_JSON_PACKED)
 		put_text(j, j->style == SL_JSON_COMPACT || j->row ? ":" : ": ");
-	return true;
+	return !key || j->style != SL_JSON_CSV_HEAD;
 }
 
 static void open_container(struct sl_json *j, const char *key, const char *opener, char closer)
@@ -265,7 +275,7 @@ static void open_container(struct sl_json *j, const char *key, const char *opene
 		put(j, closer == '}' ? "\xdf" : "\xdd", 1); /* map 32, array 32 */
 		j->count_at[j->level] = j->length;
 		put(j, "\0\0\0", 4);
-	} else {
+	} else if (!is_csv(j)) {
 		put_text(j, opener);
 	}
 }
@@ -319,7 +329,8 @@ void sl_json_end(struct sl_json *j)
 		put_line_break(j);
 	if (j->row > j->level)
 		j->row = 0;
-	put(j, &closer, 1);
+	if (!is_csv(j))
+		put(j, &closer, 1);
 }
 
 void sl_json_null(struct sl_json *j, const char *key)
@@ -328,7 +339,7 @@ void sl_json_null(struct sl_json *j, const char *key)
 		return;
 	if (j->style == SL_JSON_PACKED)
 		msgpack_pack_nil(&j->packer);
-	else
+	else if (!is_csv(j))
 		put_text(j, "null");
 }
 
@@ -549,7 +560,7 @@ void sl_json_value(struct sl_json *j, const char *key, const struct sl_value *va
 
 void sl_json_newline(struct sl_json *j)
 {
-	put(j, "\n", 1);
+	put_text(j, is_csv(j) ? "\r\n" : "\n");
 }
 
 const char *sl_json_text(struct sl_json *j, size_t *length)

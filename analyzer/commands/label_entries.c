@@ -75,34 +75,39 @@ static int64_t step_of(const char *label, const struct sl_entry *entry)
 	return strchr(label, '#') ? (int64_t)entry->step : -1;
 }
 
-static int64_t known(uint64_t value)
-{
-	return value == SL_UNKNOWN ? -1 : (int64_t)value;
-}
-
-static void print_json(struct printer *printer, const struct sl_model *model, const struct sl_entry *entry, const char *label)
+/* The members of an entry; the columns of csv are in their order. */
+static void put_entry(struct sl_json *j, const struct sl_model *model, const struct sl_entry *entry, const char *label, bool cells)
 {
 	const struct sl_thread *thread = sl_defs_thread(model->defs, entry->thread);
-	struct sl_json *j = printer->json;
 
-	sl_json_object(j, NULL);
 	sl_json_string(j, "label", *label ? label : NULL);
 	sl_json_known(j, "step", step_of(label, entry));
 	sl_json_known(j, "rank", model->header->rank);
 	sl_json_int(j, "pid", model->header->pid);
-	sl_json_known(j, "thread", thread && thread->tid ? thread->tid : -1);
+	if (!cells)
+		sl_json_known(j, "thread", thread && thread->tid ? thread->tid : -1);
 	sl_json_uint(j, "begin_ns", sl_header_unix(model->header, entry->begin_ns));
 	sl_json_known(j, "end_ns", entry->end_ns ? (int64_t)sl_header_unix(model->header, entry->end_ns) : -1);
-	sl_json_uint(j, "before_bytes", entry->before);
-	sl_json_known(j, "after_bytes", known(entry->after));
-	sl_json_uint(j, "peak_bytes", entry->peak);
-	sl_json_uint(j, "held_before_bytes", entry->held_before);
-	sl_json_known(j, "held_after_bytes", known(entry->held_after));
-	sl_json_uint(j, "held_peak_bytes", entry->held_peak);
+	if (cells)
+		sl_json_known(j, "duration_ns", entry->end_ns ? (int64_t)(entry->end_ns - entry->begin_ns) : -1);
+	sl_json_known_uint(j, "before_bytes", entry->before);
+	sl_json_known_uint(j, "after_bytes", entry->after);
+	sl_json_known_uint(j, "peak_bytes", entry->peak);
+	sl_json_known_uint(j, "held_before_bytes", entry->held_before);
+	sl_json_known_uint(j, "held_after_bytes", entry->held_after);
+	sl_json_known_uint(j, "held_peak_bytes", entry->held_peak);
 	sl_json_uint(j, "allocated_bytes", entry->made_bytes);
 	sl_json_uint(j, "freed_bytes", entry->gone_bytes);
 	sl_json_uint(j, "blocks_created", entry->made_blocks);
 	sl_json_uint(j, "blocks_freed", entry->gone_blocks);
+}
+
+static void print_json(struct printer *printer, const struct sl_model *model, const struct sl_entry *entry, const char *label)
+{
+	struct sl_json *j = printer->json;
+
+	sl_json_object(j, NULL);
+	put_entry(j, model, entry, label, false);
 	sl_output_pairs(j, "pairs", model, entry->pairs, entry->pair_count);
 	if (printer->how->lines)
 		put_lines(printer, model, entry);
@@ -110,44 +115,25 @@ static void print_json(struct printer *printer, const struct sl_model *model, co
 	sl_json_newline(j);
 }
 
-static void put_number(int64_t number)
+static void put_cells(enum sl_json_style style, const struct sl_model *model, const struct sl_entry *entry, const char *label)
 {
-	if (number >= 0) /* an unknown number is an empty cell */
-		sl_escape_print(stdout, ",%lld", (long long)number);
-	else
-		fputc(',', stdout);
+	struct sl_json *j = sl_json_new(stdout, style);
+
+	sl_json_object(j, NULL);
+	put_entry(j, model, entry, label, true);
+	sl_json_end(j);
+	sl_json_close(j);
+	putchar('\n');
 }
 
-/* Prints the entry as a row of csv, in the order of `columns`. */
-static const char columns[] =
-	"label,step,rank,pid,begin_ns,end_ns,duration_ns,before_bytes,after_bytes,peak_bytes,held_before_bytes,"
-	"held_after_bytes,held_peak_bytes,allocated_bytes,freed_bytes,blocks_created,blocks_freed";
-
-static void print_row(const struct sl_model *model, const struct sl_entry *entry, const char *label)
+static void print_head(void)
 {
-	const int64_t numbers[] = {
-		step_of(label, entry),
-		model->header->rank,
-		model->header->pid,
-		(int64_t)sl_header_unix(model->header, entry->begin_ns),
-		entry->end_ns ? (int64_t)sl_header_unix(model->header, entry->end_ns) : -1,
-		entry->end_ns ? (int64_t)(entry->end_ns - entry->begin_ns) : -1,
-		known(entry->before),
-		known(entry->after),
-		known(entry->peak),
-		known(entry->held_before),
-		known(entry->held_after),
-		known(entry->held_peak),
-		known(entry->made_bytes),
-		known(entry->gone_bytes),
-		known(entry->made_blocks),
-		known(entry->gone_blocks),
-	};
+	static const struct sl_header header;
+	static const struct sl_defs defs;
+	static const struct sl_model model = {.header = &header, .defs = &defs};
+	static const struct sl_entry entry;
 
-	sl_escape_put(stdout, SL_ESCAPE_CSV, label);
-	for (size_t i = 0; i < SL_COUNT(numbers); i++)
-		put_number(numbers[i]);
-	fputc('\n', stdout);
+	put_cells(SL_JSON_CSV_HEAD, &model, &entry, "");
 }
 
 static void print_text(struct printer *printer, const struct sl_model *model, const struct sl_entry *entry, const char *label)
@@ -187,7 +173,7 @@ static void print(void *context, const struct sl_model *model, const struct sl_e
 	if (printer->json)
 		print_json(printer, model, entry, label);
 	else if (printer->how->csv)
-		print_row(model, entry, label);
+		put_cells(SL_JSON_CSV, model, entry, label);
 	else
 		print_text(printer, model, entry, label);
 }
@@ -253,7 +239,7 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 				  SL_PIPELINE_FINE)
 		printer.report = &report;
 	if (how->csv)
-		sl_escape_print(stdout, "%s\n", columns);
+		print_head();
 	if (how->json)
 		printer.json = sl_json_new(stdout, SL_JSON_COMPACT);
 	for (unsigned i = 0; i < images->image_count; i++) {

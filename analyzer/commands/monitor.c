@@ -74,115 +74,64 @@ static const char *own_host(void)
 	return name;
 }
 
-/* One figure of a row, as csv and ndjson name it. */
-struct figure {
-	const char *name;
-	enum { UINT, REAL, TEXT } kind;
-	bool known;
-	uint64_t number;
-	double real;
-	const char *text;
-};
+#define SCHEMA "stormlog.monitor"
 
-static struct figure number(const char *name, uint64_t value)
-{
-	return (struct figure){.name = name, .kind = UINT, .known = value != SL_UNKNOWN, .number = value};
-}
-
-/* Below 0: unknown. */
-static struct figure index_of(const char *name, int64_t value)
-{
-	return number(name, value < 0 ? SL_UNKNOWN : (uint64_t)value);
-}
-
-static struct figure real(const char *name, bool known, double value)
-{
-	return (struct figure){.name = name, .kind = REAL, .known = known, .real = value};
-}
-
-static struct figure text(const char *name, const char *value)
-{
-	return (struct figure){.name = name, .kind = TEXT, .known = value, .text = value};
-}
-
-#define FIGURES 21
-
-/* Fills the figures of a row, in the order of the columns. */
-static void figures_of(const struct row *row, struct figure out[FIGURES])
+/* The members of a row; the columns of csv are in their order. */
+static void put_figures(struct sl_json *j, const struct row *row)
 {
 	const struct sl_process *process = row->followed ? &row->followed->process : NULL;
 	const struct sl_header *header = process ? &process->trace->header : NULL;
 	const struct sl_figures *f = &row->figures;
-	const struct figure all[] = {
-		number("timestamp_ns", row->unix_ns),
-		text("session_id", process ? process->session_id : NULL),
-		text("host", header ? header->host : own_host()),
-		index_of("pid", header ? header->pid : -1),
-		index_of("rank", header ? header->rank : -1),
-		text("status", process ? sl_trace_status(process->trace) : NULL),
-		index_of("device_id", f->device),
-		text("device_uuid", f->uuid),
-		number("live_bytes", f->live),
-		number("peak_bytes", f->peak),
-		number("allocator_allocated_bytes", f->allocated),
-		number("allocator_reserved_bytes", f->reserved),
-		number("device_used_bytes", f->used),
-		number("device_total_bytes", f->total),
-		number("hidden_bytes", f->hidden),
-		number("events", process ? process->model->events : SL_UNKNOWN),
-		number("ooms", process ? process->model->ooms_total : SL_UNKNOWN),
-		number("calls_in_flight", process ? process->model->in_flight.count : SL_UNKNOWN),
-		real("growth_bytes_per_second", row->grows, row->per_second),
-		real("full_in_seconds", isfinite(row->full_in), row->full_in),
-		text("dry", header ? sl_dry_card(header) : NULL),
-	};
 
-	_Static_assert(SL_COUNT(all) == FIGURES, "one place for each");
-	memcpy(out, all, sizeof(all));
+	sl_json_uint(j, "timestamp_ns", row->unix_ns);
+	sl_json_string(j, "session_id", process ? process->session_id : NULL);
+	sl_json_string(j, "host", header ? header->host : own_host());
+	sl_json_known(j, "pid", header ? header->pid : -1);
+	sl_json_known(j, "rank", header ? header->rank : -1);
+	sl_json_string(j, "status", process ? sl_trace_status(process->trace) : NULL);
+	sl_json_known(j, "device_id", f->device);
+	sl_json_string(j, "device_uuid", f->uuid);
+	sl_json_known_uint(j, "live_bytes", f->live);
+	sl_json_known_uint(j, "peak_bytes", f->peak);
+	sl_json_known_uint(j, "allocator_allocated_bytes", f->allocated);
+	sl_json_known_uint(j, "allocator_reserved_bytes", f->reserved);
+	sl_json_known_uint(j, "device_used_bytes", f->used);
+	sl_json_known_uint(j, "device_total_bytes", f->total);
+	sl_json_known_uint(j, "hidden_bytes", f->hidden);
+	sl_json_known_uint(j, "events", process ? process->model->events : SL_UNKNOWN);
+	sl_json_known_uint(j, "ooms", process ? process->model->ooms_total : SL_UNKNOWN);
+	sl_json_known_uint(j, "calls_in_flight", process ? process->model->in_flight.count : SL_UNKNOWN);
+	sl_json_double(j, "growth_bytes_per_second", row->grows ? row->per_second : NAN);
+	sl_json_double(j, "full_in_seconds", row->full_in);
+	sl_json_string(j, "dry", header ? sl_dry_card(header) : NULL);
 }
 
-#define SCHEMA "stormlog.monitor"
-
+/* A writer for each row, which is read at once. */
 static void put_json(struct monitor *monitor, const struct row *row)
 {
-	struct figure figures[FIGURES];
-	struct sl_json *j = sl_json_new(monitor->out, SL_JSON_COMPACT); /* for one row, to be read at once */
+	struct sl_json *j = sl_json_new(monitor->out, SL_JSON_COMPACT);
 
-	figures_of(row, figures);
 	sl_json_document(j, SCHEMA, 1);
-	for (const struct figure *f = figures; f < figures + FIGURES; f++)
-		if (!f->known)
-			sl_json_null(j, f->name);
-		else if (f->kind == UINT)
-			sl_json_uint(j, f->name, f->number);
-		else if (f->kind == REAL)
-			sl_json_double(j, f->name, f->real);
-		else
-			sl_json_string(j, f->name, f->text);
+	put_figures(j, row);
 	sl_json_finish(j);
+}
+
+static void put_cells(struct monitor *monitor, const struct row *row, enum sl_json_style style)
+{
+	struct sl_json *j = sl_json_new(monitor->out, style);
+
+	sl_json_object(j, NULL);
+	put_figures(j, row);
+	sl_json_end(j);
+	sl_json_close(j);
+	putc('\n', monitor->out);
 }
 
 static void put_csv(struct monitor *monitor, const struct row *row)
 {
-	struct figure figures[FIGURES];
-	FILE *out = monitor->out;
-
-	figures_of(row, figures);
-	for (unsigned i = 0; i < FIGURES && !monitor->told; i++) {
-		sl_escape_print(out, "%s", figures[i].name);
-		putc(i + 1 < FIGURES ? ',' : '\n', out);
-	}
-	for (unsigned i = 0; i < FIGURES; i++) {
-		const struct figure *f = &figures[i];
-
-		if (f->known && f->kind == UINT)
-			sl_escape_print(out, "%llu", (unsigned long long)f->number);
-		else if (f->known && f->kind == REAL)
-			sl_escape_print(out, "%.17g", f->real);
-		else if (f->known)
-			sl_escape_put(out, SL_ESCAPE_CSV, f->text);
-		putc(i + 1 < FIGURES ? ',' : '\n', out);
-	}
+	if (!monitor->told)
+		put_cells(monitor, row, SL_JSON_CSV_HEAD);
+	put_cells(monitor, row, SL_JSON_CSV);
 }
 
 static const char *size(char *text, uint64_t bytes)

@@ -1,65 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* csv and ndjson: one line per event with the same columns; unknown is empty or null. */
 #include "analyzer/exports/export.h"
-#include "analyzer/base/escape.h"
-
-static void put_text(FILE *out, const char *text)
-{
-	sl_escape_put(out, SL_ESCAPE_CSV, text ? text : "");
-}
-
-static void put_number(FILE *out, bool known, uint64_t value)
-{
-	fputc(',', out);
-	if (known)
-		fprintf(out, "%llu", (unsigned long long)value);
-}
-
-static void put_signed(FILE *out, bool known, int64_t value)
-{
-	fputc(',', out);
-	if (known)
-		fprintf(out, "%lld", (long long)value);
-}
-
-#define COLUMNS "t0_ns,t1_ns,rank,pid,thread,api,verb,kind,address,bytes,device,stream,result,label,library,where,step\r\n"
-
-static bool run_csv(struct sl_export_job *job)
-{
-	FILE *out = job->out;
-	const struct sl_where *where;
-	struct sl_merge_process *p;
-	struct sl_event_view view;
-
-	fputs(COLUMNS, out);
-	while ((p = sl_merge_next(job->merge)) && !ferror(out)) {
-		if (p->item->kind != SL_ITEM_EVENT)
-			continue;
-		sl_merge_view(&view, p);
-		where = sl_merge_place(job->merge, p);
-		fprintf(out, "%llu", (unsigned long long)view.begin_ns);
-		put_number(out, view.end_ns, view.end_ns);
-		put_signed(out, view.rank >= 0, view.rank);
-		put_signed(out, true, view.pid);
-		put_signed(out, true, view.tid);
-		for (unsigned i = 0; i < 3; i++) {
-			fputc(',', out);
-			put_text(out, i == 0 ? view.api : i == 1 ? view.verb : view.kind);
-		}
-		put_number(out, view.event->address, view.event->address);
-		put_number(out, view.event->bytes, view.event->bytes);
-		put_signed(out, view.event->device >= 0, view.event->device);
-		put_number(out, view.event->stream, view.event->stream);
-		put_signed(out, view.returned, view.event->result);
-		for (unsigned i = 0; i < 3; i++) {
-			fputc(',', out);
-			put_text(out, i == 0 ? view.label : i == 1 ? where->library : where->line);
-		}
-		put_signed(out, view.step >= 0, view.step);
-		fputs("\r\n", out);
-	}
-	return !ferror(out);
-}
 
 /* Each row names its format first. */
 static void begin_row(struct sl_json *j, const char *type)
@@ -107,20 +48,34 @@ static void merge_put(struct sl_json *j, const struct sl_event_view *view)
 		sl_json_null(j, "result");
 }
 
+/* Ends the row. */
+static void put_whole(struct sl_json *j, const struct sl_event_view *view, const struct sl_where *where)
+{
+	merge_put(j, view);
+	sl_json_string(j, "label", view->label);
+	sl_json_string(j, "library", where->library);
+	sl_json_string(j, "where", where->line[0] ? where->line : NULL);
+	sl_json_known(j, "step", view->step);
+	sl_json_end(j);
+	sl_json_newline(j);
+}
+
 static void put_event(struct sl_json *j, struct sl_merge_process *p, struct sl_merge *merge)
 {
-	const struct sl_where *where = sl_merge_place(merge, p);
 	struct sl_event_view view;
 
 	sl_merge_view(&view, p);
 	begin_row(j, "event");
-	merge_put(j, &view);
-	sl_json_string(j, "label", view.label);
-	sl_json_string(j, "library", where->library);
-	sl_json_string(j, "where", where->line[0] ? where->line : NULL);
-	sl_json_known(j, "step", view.step);
-	sl_json_end(j);
-	sl_json_newline(j);
+	put_whole(j, &view, sl_merge_place(merge, p));
+}
+
+static void put_cells(struct sl_json *j, struct sl_merge_process *p, struct sl_merge *merge)
+{
+	struct sl_event_view view;
+
+	sl_merge_view(&view, p);
+	sl_json_object(j, NULL);
+	put_whole(j, &view, sl_merge_place(merge, p));
 }
 
 /* The row of dump: it has the whole stack. */
@@ -145,10 +100,11 @@ static void put_call(struct sl_json *j, struct sl_merge_process *p, struct sl_me
 }
 
 /* sample: NULL leaves samples out. */
-static bool run_rows(struct sl_export_job *job, void (*event)(struct sl_json *, struct sl_merge_process *, struct sl_merge *),
+static bool run_rows(struct sl_export_job *job, enum sl_json_style style,
+		     void (*event)(struct sl_json *, struct sl_merge_process *, struct sl_merge *),
 		     void (*sample)(struct sl_json *, const struct sl_merge_process *))
 {
-	struct sl_json *j = sl_json_new(job->out, SL_JSON_COMPACT);
+	struct sl_json *j = sl_json_new(job->out, style);
 	struct sl_merge_process *p;
 
 	while ((p = sl_merge_next(job->merge)) && !ferror(job->out)) {
@@ -162,12 +118,22 @@ static bool run_rows(struct sl_export_job *job, void (*event)(struct sl_json *, 
 
 static bool run_ndjson(struct sl_export_job *job)
 {
-	return run_rows(job, put_event, put_sample);
+	return run_rows(job, SL_JSON_COMPACT, put_event, put_sample);
+}
+
+static bool run_csv(struct sl_export_job *job)
+{
+	const struct sl_event none = {0};
+	struct sl_json *head = sl_json_new(job->out, SL_JSON_CSV_HEAD);
+
+	sl_json_object(head, NULL);
+	put_whole(head, &(struct sl_event_view){.event = &none}, &(struct sl_where){.line = ""});
+	return sl_json_close(head) && run_rows(job, SL_JSON_CSV, put_cells, NULL);
 }
 
 static bool run_dump(struct sl_export_job *job)
 {
-	return run_rows(job, put_call, NULL);
+	return run_rows(job, SL_JSON_COMPACT, put_call, NULL);
 }
 
 const struct sl_export sl_export_dump = {.name = "dump", .run = run_dump}; /* a verb, so in no list of formats */
