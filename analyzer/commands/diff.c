@@ -500,20 +500,6 @@ static void put_text(const struct comparison *c, const struct sl_differences *di
 	put_sides(c, &to);
 }
 
-static void put_spread(struct sl_json *j, const char *key, const struct sl_spread *s)
-{
-	if (!s->count) {
-		sl_json_null(j, key);
-		return;
-	}
-	sl_json_object(j, key);
-	sl_json_uint(j, "min_bytes", s->min);
-	sl_json_uint(j, "max_bytes", s->max);
-	sl_json_double(j, "mean_bytes", s->mean);
-	sl_json_uint(j, "runs", s->count);
-	sl_json_end(j);
-}
-
 static bool put_json(const struct comparison *c, const struct sl_differences *differences)
 {
 	struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);
@@ -541,19 +527,8 @@ static bool put_json(const struct comparison *c, const struct sl_differences *di
 	sl_json_end(j);
 	because_json(j, c->explained ? &c->because : NULL);
 	sl_json_array(j, "differences");
-	for (size_t i = 0; i < differences->list.count; i++) {
-		const struct sl_difference *d = &differences->list.item[i];
-
-		sl_json_object(j, NULL);
-		sl_json_string(j, "of", sl_measure_names[d->of]);
-		sl_json_string(j, "key", d->key);
-		sl_json_string(j, "what", d->what);
-		sl_json_string(j, "change", sl_change_names[d->change]);
-		sl_json_double(j, "change_bytes", d->bytes);
-		put_spread(j, "before", &d->before);
-		put_spread(j, "after", &d->after);
-		sl_json_end(j);
-	}
+	for (size_t i = 0; i < differences->list.count; i++)
+		sl_difference_write(j, &differences->list.item[i]);
 	sl_json_end(j);
 	return sl_json_finish(j);
 }

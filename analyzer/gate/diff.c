@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "analyzer/base/json.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 
@@ -200,4 +201,31 @@ void sl_diff(struct sl_differences *differences, const struct sl_side *before, c
 	tell_apart(differences);
 	if (differences->list.count)
 		qsort(differences->list.item, differences->list.count, sizeof(*differences->list.item), by_change);
+}
+
+static void put_spread(struct sl_json *j, const char *key, const struct sl_spread *s)
+{
+	if (!s->count) {
+		sl_json_null(j, key);
+		return;
+	}
+	sl_json_object(j, key);
+	sl_json_uint(j, "min_bytes", s->min);
+	sl_json_uint(j, "max_bytes", s->max);
+	sl_json_double(j, "mean_bytes", s->mean);
+	sl_json_uint(j, "runs", s->count);
+	sl_json_end(j);
+}
+
+void sl_difference_write(struct sl_json *j, const struct sl_difference *d)
+{
+	sl_json_object(j, NULL);
+	sl_json_string(j, "of", sl_measure_names[d->of]);
+	sl_json_string(j, "key", d->key);
+	sl_json_string(j, "what", d->what);
+	sl_json_string(j, "change", sl_change_names[d->change]);
+	sl_json_double(j, "change_bytes", d->bytes);
+	put_spread(j, "before", &d->before);
+	put_spread(j, "after", &d->after);
+	sl_json_end(j);
 }

@@ -146,6 +146,8 @@ struct sl_differences {
 
 void sl_diff(struct sl_differences *differences, const struct sl_side *before, const struct sl_side *after);
 void sl_differences_free(struct sl_differences *differences);
+struct sl_json;
+void sl_difference_write(struct sl_json *j, const struct sl_difference *difference); /* as in schemas/diff.schema.json */
 
 /*
  * Why the peak of one run differs from that of another: both peaks are taken apart into the same terms, whose differences add

@@ -1,4 +1,4 @@
-#!/usr/bin/env python3
+#!/usr/bin/python3
 # SPDX-License-Identifier: MIT
 """The launcher's --dry over programs in C and ctypes: what the job sees, what is left, and what is told."""
 import base64

@@ -162,7 +162,7 @@ class Diff(Folder):
         said = " ".join(data["given_up"])
         self.assertIn(" %d rows, those that changed least, are left out" % (len(rows) - len(data["differences"])), said)
         self.assertRegex(said, r"[1-9]\d* stacks, those that changed least, are drawn as one")
-        kept = min(abs(d["bytes"]) for d in data["differences"] if d["of"] != "total" and d["change"] not in ("same", "noise", "unknown"))
+        kept = min(abs(d["change_bytes"]) for d in data["differences"] if d["of"] != "total" and d["change"] not in ("same", "noise", "unknown"))
         left = {d["key"] for d in rows} - {d["key"] for d in data["differences"]}
         self.assertLessEqual(max(abs(d["change_bytes"]) for d in rows if d["key"] in left), kept)
         held = [sum(struct.unpack("<%dd" % (len(data["stacks"][side].data) // 8), data["stacks"][side].data)) for side in ("before", "after")]

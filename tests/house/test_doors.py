@@ -33,7 +33,6 @@ MAY = {
     "analyzer/commands/against.c": ("the user's own file of a card, as it is", "fputs 1"),
     "analyzer/commands/trial.c": ("structs between processes of ours", "write 2"),
     "analyzer/exports/archive_write.c": ("a pack", "fwrite 5"),
-    "analyzer/exports/lines.c": ("names of columns", "fputs 1"),
     "analyzer/exports/perfetto.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),
     "analyzer/exports/pickle.c": ("a binary form with lengths: sl_pickle_text", "fputc 4 fwrite 1"),
     "analyzer/exports/pprof.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),

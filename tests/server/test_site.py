@@ -285,7 +285,7 @@ class Site(unittest.TestCase):
         query = "?" + urllib.parse.urlencode({"before": self.numbers[0], "after": self.numbers[4]})
         _, page = self.data("/api/v1/compare" + query)
         total, = [row for row in page["differences"] if row["of"] == "total" and row["key"] == "peak"]
-        self.assertEqual([total[side]["mean"] for side in ("before", "after")], [150 * MIB, 154 * MIB])
+        self.assertEqual([total[side]["mean_bytes"] for side in ("before", "after")], [150 * MIB, 154 * MIB])
         self.assertEqual(self.server.get("/compare" + query)[0], 200)
         for path in ("/compare", "/api/v1/compare"):
             self.assertEqual(self.server.get(path + "?before=1&after=999999")[0], 404)

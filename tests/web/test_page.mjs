@@ -423,7 +423,7 @@ test("changes between two runs are a page: the rows of diff --json, stacks that 
 		assert.deepEqual(await browser.eval(CONTRAST), []);
 		await picture(`diff-${dark ? "dark" : "light"}-${width}`);
 	}
-	assert.deepEqual(await browser.eval("stormlog.page.differences.map((d) => [d.of, d.key, d.change, d.bytes])"), json.differences.map((d) => [d.of, d.key, d.change, d.change_bytes]));
+	assert.deepEqual(await browser.eval("stormlog.page.differences.map((d) => [d.of, d.key, d.change, d.change_bytes])"), json.differences.map((d) => [d.of, d.key, d.change, d.change_bytes]));
 	const changed = json.differences.filter((d) => ["more", "less", "new", "gone"].includes(d.change) && d.of !== "total");
 	assert.equal(await browser.eval(`document.querySelectorAll("#changes tbody tr").length`), changed.length);
 	const told = await browser.eval("stormlog.page.because.map((r) => [r.line, r.bytes])"), sum = (rows, line) => rows.filter((r) => r[0] === line).reduce((a, r) => a + r[1], 0);

@@ -57,19 +57,6 @@ void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *pro
 	}
 }
 
-static void put_spread(struct sl_page *page, const char *key, const struct sl_spread *spread)
-{
-	if (!spread->count) {
-		sl_json_null(page->j, key);
-		return;
-	}
-	sl_json_object(page->j, key);
-	sl_json_known_uint(page->j, "min", spread->min);
-	sl_json_known_uint(page->j, "max", spread->max);
-	sl_json_double(page->j, "mean", spread->mean);
-	sl_json_end(page->j);
-}
-
 /* Order: totals, then changes before noise, then by size. */
 static int by_change(const void *a, const void *b)
 {
@@ -87,19 +74,6 @@ static int by_place(const void *a, const void *b)
 	return SL_RISING(x, y);
 }
 
-static void put_row(struct sl_page *page, const struct sl_difference *d)
-{
-	sl_json_object(page->j, NULL);
-	sl_json_string(page->j, "of", sl_measure_names[d->of]);
-	sl_json_string(page->j, "key", d->key);
-	sl_json_string(page->j, "what", d->what);
-	sl_json_string(page->j, "change", sl_change_names[d->change]);
-	sl_json_double(page->j, "bytes", d->bytes);
-	put_spread(page, "before", &d->before);
-	put_spread(page, "after", &d->after);
-	sl_json_end(page->j);
-}
-
 static void put_rows(struct sl_page *page, const struct sl_differences *differences)
 {
 	size_t count = differences->list.count, shown = count < page->budget.cards ? count : page->budget.cards;
@@ -112,7 +86,7 @@ static void put_rows(struct sl_page *page, const struct sl_differences *differen
 	page->left_rows = count - shown;
 	sl_json_array(page->j, "differences");
 	for (size_t i = 0; i < shown; i++)
-		put_row(page, rows[i]);
+		sl_difference_write(page->j, rows[i]);
 	sl_json_end(page->j);
 	free(rows);
 }

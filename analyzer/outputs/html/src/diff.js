@@ -16,7 +16,7 @@ export const signed = (value) => `${value > 0 ? "+" : value < 0 ? "−" : "±"}$
 export const isReal = (row) => !["same", "noise", "unknown"].includes(row.change);
 
 function spread(s) {
-	return s === null ? "unknown" : s.min === s.max ? bytes(s.max) : `${bytes(s.min)} to ${bytes(s.max)}`;
+	return s === null ? "unknown" : s.min_bytes === s.max_bytes ? bytes(s.max_bytes) : `${bytes(s.min_bytes)} to ${bytes(s.max_bytes)}`;
 }
 
 /* One sample a stack: as wide as the larger of the two sides, or as one of them. */
@@ -62,7 +62,7 @@ export function drawChangesAnswer(node, page, runs = {}) {
 	const side = (name, paths, run) => h("p", {class: "soft"}, `${name}: `, run ? h("a", {href: `/runs/${Number(run)}`}, `run ${Number(run)}`) : visible(paths.slice(0, 6).join(", "), 600),
 		paths.length > 6 ? ` and ${paths.length - 6} more` : "");
 	replace(node, dryLine(page, ""), h("h1", {}, page.title), side("Before", page.before, runs.before), side("After", page.after, runs.after),
-		h("ol", {class: "answer"}, totals.map((d) => h("li", {}, `${TOTALS[d.key] || d.key}: ${spread(d.before)} before, ${spread(d.after)} after${isReal(d) ? `, ${signed(d.bytes)}` : d.change === "noise" ? ", within what runs differ by anyway" : d.change === "same" ? ", the same" : ""}.`))),
+		h("ol", {class: "answer"}, totals.map((d) => h("li", {}, `${TOTALS[d.key] || d.key}: ${spread(d.before)} before, ${spread(d.after)} after${isReal(d) ? `, ${signed(d.change_bytes)}` : d.change === "noise" ? ", within what runs differ by anyway" : d.change === "same" ? ", the same" : ""}.`))),
 		h("div", {class: "tiles"}, ["new", "gone", "more", "less"].map((change) => h("div", {class: "tile"}, h("p", {class: "label"}, `places and leaks: ${change}`), h("p", {class: "value"}, count(page.places[change]))))), lacks(page));
 }
 
@@ -87,7 +87,7 @@ export class Changes {
 			const rows = this.page.differences.filter((d) => d.of === of && (all || isReal(d)) && (!q || `${d.what} ${d.change}`.toLowerCase().includes(q)));
 			return rows.length > 0 && h("section", {class: "table"}, h("h3", {}, title), h("div", {class: "table-wrap"}, h("table", {},
 				h("thead", {}, h("tr", {}, ["What", "Verdict", "Change", "Before", "After"].map((t, k) => h("th", {scope: "col", class: k > 1 ? "num" : null}, t)))),
-				h("tbody", {}, rows.slice(0, SHOWN).map((d) => h("tr", {}, h("td", {}, visible(d.what, 300)), h("td", {}, d.change), h("td", {class: "num"}, isReal(d) || d.change === "noise" ? signed(d.bytes) : ""),
+				h("tbody", {}, rows.slice(0, SHOWN).map((d) => h("tr", {}, h("td", {}, visible(d.what, 300)), h("td", {}, d.change), h("td", {class: "num"}, isReal(d) || d.change === "noise" ? signed(d.change_bytes) : ""),
 					h("td", {class: "num"}, spread(d.before)), h("td", {class: "num"}, spread(d.after)))))),
 				rows.length > SHOWN && h("p", {class: "soft"}, `${count(rows.length - SHOWN)} more: search for a name, or diff --json.`)));
 		};

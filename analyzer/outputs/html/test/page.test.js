@@ -38,7 +38,7 @@ test("a figure of the whole device bounds what is hidden", () => {
 test("what hides memory is named, but for a fiftieth of it", () => {
 	const parts = (...rows) => [{hidden_peak_bytes: 1000, hidden: rows.map(([what, bytes]) => ({what, bytes}))}];
 	assert.equal(hiddenIs(parts(["code", 20], ["context", 500], ["rounding", 10], ["rounding", 9])), "CUDA context, code: no call asks for it");
-	assert.equal(hiddenIs(parts()), "nothing: no call asks for it");
+	assert.match(hiddenIs(parts()), /^nothing: /);
 });
 
 test("a curve ends where the program failed", () => {
