@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "analyzer/base/memory.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/logs/parts.h"
 #include "common/base.h"
@@ -46,42 +47,42 @@ static uint16_t *chain_of(const char *at)
 	return &chains[(head << 40) * 0x9e3779b97f4a7c15 >> 51];
 }
 
-/* Adds the words of a row; `size` of them stand in `text` already.  behind: where the pattern goes on behind an alternative. */
-static void add_words(unsigned row, const char *pattern, const char *behind, char *text, size_t size)
+/* Adds the words with which the pattern of a row begins; with each of its alternatives it begins anew. */
+static void add_words(unsigned row, const char *pattern)
 {
+	struct words add = {.row = row};
+	const char *at = pattern;
 	uint16_t *chain;
+	size_t size = 0;
 
-	for (; size < WORDS - 1; pattern++) {
-		if (behind && *pattern && strchr("|>", *pattern)) {
-			pattern = behind;
-			behind = NULL;
-		}
-		if (!*pattern || strchr("{*[!|<", *pattern))
-			break;
-		pattern += *pattern == '\\';
-		text[size++] = *pattern;
+	for (; size < WORDS - 1 && *at && !strchr("{*[!|<", *at); at++) {
+		at += *at == '\\';
+		add.text[size++] = *at;
 	}
-	if (*pattern == '<') {
-		behind = strchr(pattern, '>') + 1;
-		for (pattern++; pattern < behind; pattern += strcspn(pattern, "|>") + 1)
-			add_words(row, pattern, behind, text, size);
+	if (*at == '<') {
+		const char *behind = strchr(at, '>') + 1;
+
+		for (const char *one = at + 1; one < behind; one += strcspn(one, "|>") + 1) {
+			char *anew =
+				sl_memory_print("%.*s%.*s%s", (int)(at - pattern), pattern, (int)strcspn(one, "|>"), one, behind);
+
+			add_words(row, anew);
+			free(anew);
+		}
 		return;
 	}
-	while (size > LETTERS && text[size - 1] == ' ')
-		size--;
-	memset(text + size, 0, sizeof(uint64_t));
-	chain = chain_of(text);
-	*SL_PUSH(&words) = (struct words){.row = row, .next = *chain};
-	memcpy(words.item[words.count - 1].text, text, size);
+	while (size > LETTERS && add.text[size - 1] == ' ')
+		add.text[--size] = 0;
+	chain = chain_of(add.text);
+	add.next = *chain;
+	*SL_PUSH(&words) = add;
 	*chain = (uint16_t)words.count;
 }
 
 static void make_table(void)
 {
-	char text[2 * WORDS];
-
 	for (unsigned i = SL_COUNT(rows); i--;) /* backwards, so that a chain has the order of the rows */
-		add_words(i, rows[i].pattern, NULL, text, 0);
+		add_words(i, rows[i].pattern);
 }
 
 static bool is_blank(char c)
@@ -89,23 +90,16 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\n';
 }
 
-/* A blank of the words is any number of blanks in the text.  partial: they may go on at a blank behind its end; next: or there. */
-static bool begins(const char *at, const char *end, const char *word, bool partial, const char *next)
+/* A blank of the words is any number of blanks in the text.  partial: they may go on at a blank behind its end. */
+static bool begins(const char *at, const char *word, bool partial)
 {
-	for (; *word; word++) {
-		if (at == end && next) {
-			at = next;
-			end = at + strlen(at);
-			next = NULL;
-		}
-		if (at == end)
-			return partial && (*word == ' ' || word[-1] == ' ');
+	for (; *word && *at; word++) {
 		if (!(*word == ' ' ? is_blank(*at) : *at == *word))
 			return false;
-		for (at++; *word == ' ' && at < end && is_blank(*at); at++)
+		for (at++; *word == ' ' && is_blank(*at); at++)
 			;
 	}
-	return true;
+	return !*word || (partial && (*word == ' ' || word[-1] == ' '));
 }
 
 /* A capital behind a letter: "MemoryError" in OutOfMemoryError.  The n of an escaped line break is none. */
@@ -114,31 +108,26 @@ static bool is_within_word(const char *text, size_t at)
 	return at && isupper((unsigned char)text[at]) && isalpha((unsigned char)text[at - 1]) && !(at > 1 && text[at - 2] == '\\');
 }
 
-size_t sl_log_find(const char *text, size_t size, size_t from, const char *next, bool *ahead)
+size_t sl_log_find(char *text, size_t size, size_t from, const char *next, bool *ahead)
 {
-	size_t i = from;
+	bool found = false;
+	size_t at;
 
-	*ahead = false;
 	pthread_once(&once, make_table);
-	for (unsigned n; i + LETTERS <= size; i++) {
-		bool found = false;
-
-		if (!(n = *chain_of(text + i)))
-			continue;
-		for (; n; n = words.item[n - 1].next)
-			if (begins(text + i, text + size, words.item[n - 1].text, true, next) && !is_within_word(text, i)) {
-				*ahead |= rows[words.item[n - 1].row].means < SL_LOG_LOOK;
+	*ahead = false;
+	if (next)
+		snprintf(text + size, SL_LOG_SPARE, "%s", next);
+	for (at = from; at + (next ? 1 : LETTERS) <= size; at++) {
+		for (unsigned n = *chain_of(text + at); n; n = words.item[n - 1].next)
+			if (begins(text + at, words.item[n - 1].text, true) && !is_within_word(text, at)) {
+				*ahead |= rows[words.item[n - 1].row].means < SL_LOG_LOOK || at + LETTERS > size;
 				found = true;
 			}
 		if (found)
-			return i;
+			break;
 	}
-	*ahead = true;
-	for (; i < size && next; i++)
-		for (size_t n = 0; n < words.count; n++)
-			if (*words.item[n].text == text[i] && begins(text + i, text + size, words.item[n].text, true, next))
-				return i;
-	return SIZE_MAX;
+	text[size] = 0;
+	return found ? at : SIZE_MAX;
 }
 
 /* Also the two characters \n, which Python's repr and JSON have in place of a line break. */
@@ -155,7 +144,6 @@ static const char *read_number(const char *at, double *value)
 	char digits[32];
 	size_t size = 0;
 
-	at = skip_blanks(at);
 	if (*at == '-')
 		digits[size++] = *at++;
 	while (size < sizeof(digits) - 1 && (sl_log_digit(*at) || (strchr(".,", *at) && *at && sl_log_digit(at[1])))) {
@@ -214,29 +202,7 @@ static const char *seek(const char *at, const char *pattern)
 	return size ? NULL : at;
 }
 
-static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match, const char **end);
-
-/* PyTorch's list of processes of the card, and what it says of its own. */
-static const char *read_others(const char *at, struct sl_log_match *match)
-{
-	static const char one[] =
-		"<Including non-PyTorch memory, this process has {process}|Process {pid:i} has {more}> memory in use.";
-	struct sl_log_said *said = &match->said;
-	const char *begin, *end;
-
-	do {
-		uint64_t *pid = &said->figure[SL_LOG_pid], *bytes = &said->figure[SL_LOG_more];
-
-		begin = skip_blanks(at);
-		at = follow(one, one + sizeof(one) - 1, begin, match, &end);
-		if (at && SL_LOG_KNOWN(*bytes) && said->others < SL_LOG_OTHERS) {
-			said->other[said->others].pid = *pid;
-			said->other[said->others++].bytes = *bytes;
-		}
-		*pid = *bytes = SL_LOG_UNKNOWN;
-	} while (at);
-	return begin;
-}
+static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match);
 
 /* A word, or any text up to the next words of the pattern. */
 static const char *read_text(const char *at, bool word, const char *pattern, char *text)
@@ -258,47 +224,51 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 	char kind = name[size] == ':' ? name[size + 1] : 0;
 	int figure = index_of(name, size, sl_log_figures, SL_LOG_FIGURE_COUNT);
 	double value, scale = kind == 'f' ? 1e6 : kind == 'M' ? 0x1p20 : kind == 'G' ? 0x1p30 : 1;
+	struct sl_log_said *said = &match->said;
 
 	*pattern = end + 1;
-	if (size == 6 && !strncmp(name, "others", 6))
-		return read_others(at, match);
+	at = skip_blanks(at);
 	if (kind == 's' || kind == 'w')
-		return read_text(skip_blanks(at), kind == 'w', end + 1,
-				 match->said.text[index_of(name, size, sl_log_texts, SL_LOG_TEXT_COUNT)]);
+		return read_text(at, kind == 'w', end + 1, said->text[index_of(name, size, sl_log_texts, SL_LOG_TEXT_COUNT)]);
 	at = read_number(at, &value);
 	if (at && !kind)
 		at = read_unit(at, &scale);
-	if (at && figure >= 0) /* what is negative or larger than any memory is an overflow, or a library's "no limit" */
-		match->said.figure[figure] = value >= 0 && value * scale < TOO_LARGE
-						     ? (uint64_t)(value * scale + (kind == 'i' ? 0 : 0.5))
-						     : SL_LOG_UNKNOWN;
+	if (!at || figure < 0)
+		return at;
+	/* what is negative or larger than any memory is an overflow, or a library's "no limit" */
+	value = value * scale + (kind == 'i' ? 0 : 0.5);
+	said->figure[figure] = value >= 0 && value < TOO_LARGE ? (uint64_t)value : SL_LOG_UNKNOWN;
+	if (figure == SL_LOG_other && SL_LOG_KNOWN(said->figure[figure]) && said->others < SL_LOG_OTHERS) {
+		said->other[said->others].pid = said->figure[SL_LOG_pid];
+		said->other[said->others++].bytes = said->figure[SL_LOG_other];
+	}
 	return at;
 }
 
-/* Follows [...], which may be missing, or the first of <...|...> that matches; moves *pattern behind it. */
+/* Follows [...], which may be missing, and [+...] as often as it stands, or the first of <...|...> that matches. */
 static const char *follow_group(const char **pattern, const char *at, struct sl_log_match *match)
 {
-	bool optional = **pattern == '[';
-	const char *one = *pattern + 1, *p = one, *end, *behind = NULL;
+	const char *begin = *pattern, *one = begin + 1 + (begin[1] == '+'), *p = one, *behind = NULL;
+	bool optional = *begin == '[';
 
 	for (unsigned depth = 1; depth; p++) {
 		depth += (*p == '[' || *p == '<') - (*p == ']' || *p == '>');
 		if (!behind && (!depth || (depth == 1 && !optional && *p == '|'))) {
 			struct sl_log_match before = *match;
 
-			behind = follow(one, p, at, match, &end);
+			behind = follow(one, p, at, match);
 			if (!behind)
 				*match = before;
 			one = p + 1;
 		}
 		p += *p == '\\';
 	}
-	*pattern = p;
-	return behind ? behind : optional ? at : NULL;
+	*pattern = behind && begin[1] == '+' ? begin : p;
+	return behind ?: optional ? at : NULL;
 }
 
-/* Follows the pattern up to `stop`.  Returns where the text is behind it; NULL: it does not match, and does up to *end. */
-static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match, const char **end)
+/* Follows the pattern up to `stop`.  Returns where the text is behind it; NULL: it does not match, and does up to match->end. */
+static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match)
 {
 	while (at && pattern < stop) {
 		char c = *pattern;
@@ -313,30 +283,26 @@ static const char *follow(const char *pattern, const char *stop, const char *at,
 			at = skip_blanks(at);
 		else if (c == '|')
 			at = *at == '\n' || !*at ? at : NULL;
-		else if (c != '!')
+		else if (c == '!')
+			match->sure = true;
+		else
 			at = *at == (c == '\\' ? *pattern++ : c) ? at + 1 : NULL;
-		*end = at ?: *end;
+		match->end = at ?: match->end;
 	}
 	return at;
 }
 
 bool sl_log_match(const char *at, struct sl_log_match *match)
 {
-	const char *end = at + strnlen(at, 4 * WORDS);
-
-	for (unsigned n = end - at < LETTERS ? 0 : *chain_of(at); n; n = words.item[n - 1].next) {
+	for (unsigned n = strnlen(at, LETTERS) < LETTERS ? 0 : *chain_of(at); n; n = words.item[n - 1].next) {
 		const struct sl_log_row *row = &rows[words.item[n - 1].row];
-		const char *must = strchr(row->pattern, '!'), *stop = row->pattern + strlen(row->pattern), *behind;
 
-		if (!begins(at, end, words.item[n - 1].text, false, NULL))
+		if (!begins(at, words.item[n - 1].text, false))
 			continue;
 		*match = (struct sl_log_match){.row = row, .end = at};
+		match->sure = row->means != SL_LOG_SAY && !strchr(row->pattern, '!');
 		memset(match->said.figure, 0xff, sizeof(match->said.figure));
-		must = must ?: row->means == SL_LOG_SAY ? stop : row->pattern;
-		behind = follow(row->pattern, must, at, match, &match->end);
-		if (behind)
-			follow(must, stop, behind, match, &match->end);
-		if (behind)
+		if (follow(row->pattern, row->pattern + strlen(row->pattern), at, match) || match->sure)
 			return true;
 	}
 	return false;

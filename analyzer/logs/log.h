@@ -41,7 +41,7 @@
 	FIGURE(asked) FIGURE(free) FIGURE(total) FIGURE(process) FIGURE(allocated) FIGURE(reserved) FIGURE(unallocated) FIGURE(allowed) FIGURE(private) \
 	FIGURE(limit) FIGURE(temp) FIGURE(largest) FIGURE(projected) \
 	FIGURE(weights) FIGURE(kv_cache) FIGURE(activations) FIGURE(graphs) FIGURE(non_torch) FIGURE(consumed) \
-	FIGURE(before) FIGURE(after) FIGURE(more) \
+	FIGURE(before) FIGURE(after) FIGURE(more) FIGURE(other) \
 	FIGURE(device) FIGURE(rank) FIGURE(pid) FIGURE(length) FIGURE(longest) FIGURE(fraction) FIGURE(seqs) FIGURE(tokens) FIGURE(batch) FIGURE(ubatch) \
 	FIGURE(context) FIGURE(line) FIGURE(cell) FIGURE(events) FIGURE(advice)
 

@@ -39,16 +39,18 @@ void sl_log_line_part(struct sl_log_line *line);
 struct sl_log_match {
 	const struct sl_log_row *row;
 	const char *end; /* as far as the text matches */
+	bool sure;	 /* what the row must have was there */
 	struct sl_log_said said;
 };
 
-#define SL_LOG_SPARE 8 /* bytes that are there behind a text's end */
+#define SL_LOG_SPARE 64 /* bytes that are there behind a text's end */
 
 /*
  * The next place from `from` on where the words of a row stand, or where the line ends at a blank within them.  next: the line
- * that goes on where this one was broken, or NULL.  SIZE_MAX: none.  *ahead: its sentence may go on in the lines that follow.
+ * that goes on where this one was broken, or NULL; it is put behind the text meanwhile.  SIZE_MAX: none.  *ahead: its sentence may
+ * go on in the lines that follow.
  */
-size_t sl_log_find(const char *text, size_t size, size_t from, const char *next, bool *ahead);
+size_t sl_log_find(char *text, size_t size, size_t from, const char *next, bool *ahead);
 
 /* Reads the sentence that begins at such a place, in a text that ends in NUL.  False: no row has it. */
 bool sl_log_match(const char *at, struct sl_log_match *match);

@@ -130,7 +130,7 @@ static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_
 		frame = SL_LOG_KNOWN(number) ? push(stack, file, size, number)
 					     : push(stack, file, (size_t)(colon - file), strtoul(colon + 1, NULL, 10));
 		COPY(frame->function, said->text[SL_LOG_TEXT_function]);
-		if (next && py[5] == '"')
+		if (next && !strncmp(py, "File \"", 6))
 			take_source(frame, line, at, next);
 		return frame;
 	}
