@@ -11,8 +11,6 @@
 #include "analyzer/logs/parts.h"
 #include "common/base.h"
 
-#define OF(failure, name) ((failure)->said.figure[SL_LOG_##name])
-
 /* What other sentences tell of it.  The old form has what is reserved, the new one what of it is unused. */
 static void complete_figures(const struct sl_log *log, struct sl_log_failure *f)
 {

@@ -7,6 +7,8 @@
 #define SL_LOG_DIGITS "0123456789"
 #define SL_LOG_WORD   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_." SL_LOG_DIGITS
 
+#define OF(that, name) ((that)->said.figure[SL_LOG_##name]) /* what a log or failure says */
+
 static inline bool sl_log_digit(char c)
 {
 	return c >= '0' && c <= '9';

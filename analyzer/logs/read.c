@@ -63,6 +63,14 @@ static bool is_own(const char *file)
 	return !(slash && slash - path >= 4 && !strncmp(slash - 4, "/bin", 4) && !strstr(slash, ".py"));
 }
 
+/* The place of one frame more.  Of more than `most` those in the middle are lost, behind the first `keep`. */
+static struct sl_log_frame *add_frame(struct sl_log_frame *frame, unsigned *count, unsigned most, unsigned keep)
+{
+	if (*count == most)
+		memmove(&frame[keep], &frame[keep + 1], (--*count - keep) * sizeof(*frame));
+	return &frame[(*count)++];
+}
+
 static struct sl_log_frame *push(struct stack *stack, const char *file, size_t size, uint64_t line)
 {
 	struct sl_log_frame *frame;
@@ -70,16 +78,9 @@ static struct sl_log_frame *push(struct stack *stack, const char *file, size_t s
 	stack->count = stack->ended ? 0 : stack->count;
 	stack->ended = false;
 	stack->frame = stack->frame ?: sl_memory_must(malloc(DEEPEST * sizeof(*frame)));
-	if (stack->count == DEEPEST) {
-		unsigned keep = DEEPEST / 4;
-
-		memmove(&stack->frame[keep], &stack->frame[keep + 1], (DEEPEST - keep - 1) * sizeof(*frame));
-		stack->count--;
-	}
-	frame = &stack->frame[stack->count++];
-	memset(frame, 0, sizeof(*frame));
+	frame = add_frame(stack->frame, &stack->count, DEEPEST, DEEPEST / 4);
+	*frame = (struct sl_log_frame){.line = (uint32_t)line};
 	snprintf(frame->file, sizeof(frame->file), "%.*s", (int)size, file);
-	frame->line = (uint32_t)line;
 	frame->own = is_own(frame->file);
 	return frame;
 }
@@ -104,49 +105,51 @@ static void take_source(struct sl_log_frame *frame, const struct sl_log_line *li
 }
 
 /*
- * Takes what a FRAME row found at `at` of the line.  next: the following line of the same process, or NULL.  NULL: no frame.
+ * Takes what a FRAME row found at `at` of the line.  next: the following line of the same process, or NULL.  False: no frame.
  * - A row has a file with its line, or with the line behind a colon.
- * - pytest's "tests/test_x.py:61: in test_step" and old IPython's "/path/x.py in f(x)" have the file before the words.
+ * - pytest's "tests/test_x.py:61: OutOfMemoryError" and old IPython's "/path/x.py in f(x)" have the file before the words.
  * - IPython's arrow and rich's point show the line of the last frame.
  */
-static struct sl_log_frame *take_words(struct stack *stack, const struct sl_log_line *line, size_t at,
-				       const struct sl_log_match *match, const struct sl_log_line *next)
+static bool take_words(struct stack *stack, const struct sl_log_line *line, size_t at, const struct sl_log_match *match,
+		       const struct sl_log_line *next)
 {
 	const struct sl_log_said *said = &match->said;
 	const char *file = said->text[SL_LOG_TEXT_file], *colon = strrchr(file, ':'), *py = line->text + at, *behind = match->end;
 	uint64_t cell = said->figure[SL_LOG_cell], number = said->figure[SL_LOG_line];
 	size_t size = strlen(file);
-	struct sl_log_frame *frame = stack->count && !stack->ended ? &stack->frame[stack->count - 1] : NULL;
-	bool pytest = !strncmp(py, ".py:", 4);
+	struct sl_log_frame *frame;
 	char name[32];
 
 	if (SL_LOG_KNOWN(cell)) {
-		snprintf(name, sizeof(name), "Cell In[%llu]", (unsigned long long)cell);
-		return push(stack, name, strlen(name), SL_LOG_KNOWN(number) ? number : 0); /* an arrow tells it */
-	}
-	if (size) {
-		if (!SL_LOG_KNOWN(number) && (!colon || !colon[1] || colon[1 + strspn(colon + 1, SL_LOG_DIGITS)]))
-			return NULL;
-		frame = SL_LOG_KNOWN(number) ? push(stack, file, size, number)
-					     : push(stack, file, (size_t)(colon - file), strtoul(colon + 1, NULL, 10));
-		COPY(frame->function, said->text[SL_LOG_TEXT_function]);
-		if (next && !strncmp(py, "File \"", 6))
-			take_source(frame, line, at, next);
-		return frame;
-	}
-	if (*py == '.') {
+		size = (size_t)snprintf(name, sizeof(name), "Cell In[%llu]", (unsigned long long)cell);
+		file = name;
+		number = sl_log_known_or(number, 0); /* an arrow tells it */
+	} else if (size && !SL_LOG_KNOWN(number)) {
+		if (!colon || !colon[1] || colon[1 + strspn(colon + 1, SL_LOG_DIGITS)])
+			return false;
+		size = (size_t)(colon - file);
+		number = strtoul(colon + 1, NULL, 10);
+	} else if (*py == '.') {
 		file = line->text + line->content + strspn(line->text + line->content, " ");
-		if (file > py || memchr(file, ' ', (size_t)(py - file)) ||
-		    (pytest ? !SL_LOG_KNOWN(number) || (*behind && strncmp(behind, " in ", 4) && !strcasestr(behind, "Error"))
-			    : !strchr("/~", *file) || !strchr(behind, '(')))
-			return NULL;
-		return push(stack, file, (size_t)(py + 3 - file), pytest ? number : 0);
+		size = (size_t)(py + 3 - file);
+		if (file > py || memchr(file, ' ', size) ||
+		    (py[3] == ':' ? !SL_LOG_KNOWN(number) || (*behind && !strcasestr(behind, "Error"))
+				  : !strchr("/~", *file) || !strchr(behind, '(')))
+			return false;
+		number = sl_log_known_or(number, 0);
+	} else if (!size) {
+		if (!stack->count || stack->ended || !SL_LOG_KNOWN(number))
+			return false;
+		frame = &stack->frame[stack->count - 1];
+		frame->line = (uint32_t)number;
+		COPY(frame->source, said->text[SL_LOG_TEXT_source]);
+		return true;
 	}
-	if (!frame || !SL_LOG_KNOWN(number))
-		return NULL;
-	frame->line = (uint32_t)number;
-	COPY(frame->source, said->text[SL_LOG_TEXT_source]);
-	return frame;
+	frame = push(stack, file, size, number);
+	COPY(frame->function, said->text[SL_LOG_TEXT_function]);
+	if (next && !strncmp(py, "File \"", 6))
+		take_source(frame, line, at, next);
+	return true;
 }
 
 /* True: the line is the exception that ends the traceback: "torch.OutOfMemoryError: ..." at its begin. */
@@ -329,13 +332,10 @@ static bool is_equal(const struct sl_log_failure *a, const struct sl_log_failure
  */
 static bool is_copy(const struct sl_log_failure *a, const struct sl_log_failure *b)
 {
-	static const enum sl_log_figure same[] = {SL_LOG_asked, SL_LOG_free, SL_LOG_allocated};
-	bool figures = SL_LOG_KNOWN(a->said.figure[SL_LOG_asked]);
+	bool host = a->row->cause == SL_LOG_CAUSE_pinned_or_host_memory, figures = SL_LOG_KNOWN(OF(a, asked));
 
-	for (unsigned i = 0; i < SL_COUNT(same); i++)
-		figures &= a->said.figure[same[i]] == b->said.figure[same[i]];
-	if (a->handled ||
-	    (a->row->cause == SL_LOG_CAUSE_pinned_or_host_memory) != (b->row->cause == SL_LOG_CAUSE_pinned_or_host_memory))
+	figures = figures && OF(a, asked) == OF(b, asked) && OF(a, free) == OF(b, free) && OF(a, allocated) == OF(b, allocated);
+	if (a->handled || host != (b->row->cause == SL_LOG_CAUSE_pinned_or_host_memory))
 		return false;
 	if (a->from.rank >= 0 && b->from.rank >= 0)
 		return a->from.rank == b->from.rank;
@@ -375,16 +375,12 @@ static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 /* Own frames: the outermost one, and the innermost ones. */
 static void take_frames(struct sl_log_failure *failure, const struct stack *stack)
 {
-	unsigned own = 0, seen = 0;
-
 	failure->frames = 0;
-	for (unsigned i = 0; i < stack->count; i++) {
-		own += stack->frame[i].own;
-		failure->windows |= !strncmp(stack->frame[i].file + 1, ":\\", 2);
+	for (const struct sl_log_frame *frame = stack->frame; frame < stack->frame + stack->count; frame++) {
+		failure->windows |= !strncmp(frame->file + 1, ":\\", 2);
+		if (frame->own)
+			*add_frame(failure->frame, &failure->frames, SL_LOG_FRAMES, 1) = *frame;
 	}
-	for (unsigned i = 0; i < stack->count; i++)
-		if (stack->frame[i].own && (!seen++ || own - seen < SL_LOG_FRAMES - 1))
-			failure->frame[failure->frames++] = stack->frame[i];
 	failure->doing = doing_of(stack);
 }
 
