@@ -72,42 +72,32 @@ static void show(struct reader *reader, char *at, size_t size)
 	reader->each(reader->context, at, out);
 }
 
-/* The text of a JSON string that begins behind its quote, up to `stop`. */
-static size_t decode_string(const char *at, char stop, char *out)
+/* What a JSON string says, from behind its quote to `stop`, or an array: journald writes what is no UTF-8 as numbers of bytes. */
+static size_t decode(const char *at, char stop, char *out)
 {
 	static const char names[] = "nrtbf", values[] = "\n\r\t\b\f";
-	char *to = out;
+	char *to = out, *end;
 
 	for (; *at && *at != stop; at++) {
 		const char *name;
 		unsigned code;
 
-		if (*at != '\\' || !at[1]) {
+		if (stop == ']') {
+			long byte = strtol(at, &end, 10);
+
+			if (end == at)
+				break;
+			*to++ = (char)byte;
+			at = end - (*end != ',');
+		} else if (*at != '\\' || !at[1]) {
 			*to++ = *at;
-			continue;
-		}
-		name = strchr(names, *++at);
-		if (*at == 'u' && strnlen(at + 1, 4) == 4 && sscanf(at + 1, "%4x", &code) == 1) {
+		} else if (*++at == 'u' && strnlen(at + 1, 4) == 4 && sscanf(at + 1, "%4x", &code) == 1) {
 			to = sl_utf8_put(to, code);
 			at += 4;
 		} else {
+			name = strchr(names, *at);
 			*to++ = name ? values[name - names] : *at;
 		}
-	}
-	return (size_t)(to - out);
-}
-
-/* journald writes a message that is no UTF-8 as numbers. */
-static size_t decode_bytes(const char *at, char *out)
-{
-	char *to = out, *end;
-
-	for (; *at && *at != ']'; at = *end == ',' ? end + 1 : end) {
-		long byte = strtol(at, &end, 10);
-
-		if (end == at)
-			break;
-		*to++ = (char)byte;
 	}
 	return (size_t)(to - out);
 }
@@ -121,7 +111,7 @@ static size_t decode_value(const char *line, const char *key, char *out)
 		if (*at != ':') /* "level":"error" */
 			continue;
 		at += 1 + strspn(at + 1, " ");
-		return *at == '"' ? decode_string(at + 1, '"', out) : *at == '[' ? decode_bytes(at + 1, out) : 0;
+		return *at == '"' ? decode(at + 1, '"', out) : *at == '[' ? decode(at + 1, ']', out) : 0;
 	}
 	return 0;
 }
@@ -157,7 +147,7 @@ static void take_line(struct reader *reader, char *line, size_t size)
 	decoded = decode_json(line, size, reader->decoded);
 	if (!decoded && memchr(line, '\\', size) &&
 	    strstr(line, "\\n  File ")) /* a traceback as Python's repr or a shell prints it */
-		decoded = decode_string(line, 0, reader->decoded);
+		decoded = decode(line, 0, reader->decoded);
 	show(reader, decoded ? reader->decoded : line, decoded ?: size);
 }
 
@@ -241,9 +231,9 @@ static bool begins(const char *at, const char *words)
 }
 
 /* words: each ends in NUL, the last one in two. */
-static bool has_word(const char *line, size_t size, const char *words)
+static bool has_word(const char *line, const char *words)
 {
-	while (*words && !memmem(line, size, words, strlen(words)))
+	while (*words && !strstr(line, words))
 		words += strlen(words) + 1;
 	return *words;
 }
@@ -255,13 +245,15 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 				     "\"textPayload\":\0\"levelname\":\0\"level\":\0",
 			  events[] = "\"schema_version\"\0\"event_type\"\0\"session_id\"\0",
 			  columns[] = "timestamp\0memory_allocated\0event_type\0";
-	char text[HEAD + 1] = "";
-	const char *at = text, *next;
-	size_t line, odd = 0;
+	char text[HEAD + 1] = "", *at = text, *next;
+	bool blanks;
+	size_t odd = 0;
 
 	size = size < HEAD ? size : HEAD;
-	for (size_t i = 0; i < size; i++)
+	for (size_t i = 0; i < size; i++) {
+		odd += (unsigned char)head[i] < ' ' && !strchr("\t\n\r\033\b\a\f\v", head[i]);
 		text[i] = head[i] ?: ' ';
+	}
 	if (begins(text, "\xff\xfe") || begins(text, "\xfe\xff"))
 		return SL_LOG_IS_TEXT; /* UTF-16 with its mark */
 	at += begins(text, "\xef\xbb\xbf") ? 3 : 0;
@@ -269,20 +261,19 @@ enum sl_log_kind sl_log_kind_of(const char *head, size_t size)
 	if (!*at)
 		return SL_LOG_IS_RECORDS; /* empty: its reader says it */
 	next = at + 1 + strspn(at + 1, " \t\r\n");
-	line = strcspn(at, "\n");
-	if (*at == '{' && *next == '"' && !has_word(at, line, events) && has_word(at, line, logged))
+	blanks = strpbrk(text, " \n");
+	at[strcspn(at, "\n")] = 0;
+	if (*at == '{' && *next == '"' && !has_word(at, events) && has_word(at, logged))
 		return SL_LOG_IS_TEXT;
 	if (*at == '{' || *at == '[')
 		return strchr("\"{[]}", *next) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 	if (size > 4 && begins(text, "\177ELF"))
 		return SL_LOG_IS_PROGRAM;
-	for (const char *c = at; *c; c++)
-		odd += (unsigned char)*c < ' ' && !strchr("\t\n\r\033\b\a\f\v", *c);
 	if (memchr(head, 0, size) || odd > size / 50)
 		return SL_LOG_IS_BINARY;
-	if (size == HEAD && !strpbrk(text, " \n"))
+	if (size == HEAD && !blanks)
 		return SL_LOG_IS_RECORDS; /* a program prints words: their reader tells what is wrong with such a line */
-	return memchr(at, ',', line) && !memchr(at, ' ', line) && has_word(at, line, columns) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
+	return strchr(at, ',') && !strchr(at, ' ') && has_word(at, columns) ? SL_LOG_IS_RECORDS : SL_LOG_IS_TEXT;
 }
 
 enum sl_log_kind sl_log_kind_of_file(const char *path)
@@ -307,14 +298,12 @@ enum sl_log_kind sl_log_kind_of_file(const char *path)
 static void take_process(struct sl_log_line *line, const char *at, size_t size)
 {
 	for (const char *end = at + size, *first = at; at < end; at++) {
-		bool word = at == first || !isalpha((unsigned char)at[-1]);
-		size_t length = !strncasecmp(at, "rank", 4) ? 4
-				: !word			    ? 0
-				: begins(at, "default")	    ? 7
-				: strncasecmp(at, "tp", 2)  ? 0
-							    : 2;
-		const char *number = at + length + strspn(at + length, " =_:");
+		size_t length = strncasecmp(at, "rank", 4) ? 0 : 4;
+		const char *number;
 
+		if (at == first || !isalpha((unsigned char)at[-1]))
+			length = length ?: begins(at, "default") ? 7 : strncasecmp(at, "tp", 2) ? 0 : 2;
+		number = at + length + strspn(at + length, " =_:");
 		if (line->from.rank < 0 && length && number < end && sl_log_digit(*number))
 			line->from.rank = (int)strtol(number, NULL, 10);
 		if (begins(at, "pid=") && at + 4 < end && sl_log_digit(at[4]))
