@@ -16,8 +16,9 @@ struct told {
 	const struct sl_log *log;
 	const struct sl_log_failure *f; /* NULL: nothing failed */
 	struct sl_answer *answer;
-	const char *who, *at; /* "attention.py:38", "rank 5", "the program"; the same line as " at ...", or "" */
-	const char *how;      /* what did not fail: "nearly", "handled", "warned", "nothing"; NULL */
+	const char *who, *at;	 /* "attention.py:38", "rank 5", "the program"; the same line as " at ...", or "" */
+	enum sl_log_cause cause; /* of its rows; none where nothing failed */
+	const char *about;	 /* has the words that their `when` may be */
 };
 
 static const struct row {
@@ -107,14 +108,12 @@ static const char *value_of(const struct told *told, const char *name)
 	for (size_t i = 0; i < SL_COUNT(rows); i++)
 		if (!strcmp(name, rows[i].name))
 			return rows[i].text ?: say_value(told->answer->of, rows[i].unit, rows[i].value);
-	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
+	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++) {
+		char unit = i == SL_LOG_fraction ? 'f' : i == SL_LOG_line ? 'n' : i >= SL_LOG_device ? 'c' : 'b';
+
 		if (!strcmp(name, sl_log_figures[i]))
-			return say_value(told->answer->of,
-					 i == SL_LOG_fraction ? 'f'
-					 : i == SL_LOG_line   ? 'n'
-					 : i >= SL_LOG_device ? 'c'
-							      : 'b',
-					 log->figure[i]);
+			return say_value(told->answer->of, unit, log->figure[i]);
+	}
 	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
 		if (!strcmp(name, sl_log_texts[i]) && *said->text[i])
 			return base_of(said->text[i]);
@@ -153,20 +152,11 @@ static bool fill(const struct told *told, const char **text, char *out, size_t r
 	return known;
 }
 
-static bool is_program(enum sl_log_form form, const char *when)
-{
-	return sl_log_forms[form].program && !strcmp(sl_log_forms[form].program, when);
-}
-
 static bool applies(const struct told *told, const struct row *row)
 {
-	if (told->how ? row->cause != SL_LOG_CAUSE_none || strcmp(told->how, row->when)
-		      : row->cause != told->log->cause && (row->cause != SL_LOG_CAUSE_none || *row->when))
-		return false;
-	return told->how || !*row->when || is_program(told->log->form, row->when) || is_program(told->log->server, row->when) ||
-	       strstr(told->f->row->source, row->when) || strstr(told->f->row->pattern, row->when) ||
-	       ((told->f->frames || !told->log->server) &&
-		!strcmp(sl_log_doings[told->f->doing], row->when)); /* not a server's own work */
+	if (row->cause == SL_LOG_CAUSE_none && !*row->when)
+		return told->f;
+	return row->cause == told->cause && strstr(told->about, row->when);
 }
 
 static void say_all(struct told *told)
@@ -192,11 +182,9 @@ static void put_stack(struct told *told)
 {
 	for (unsigned i = 0; told->f && i < told->f->frames; i++) {
 		const struct sl_log_frame *frame = &told->f->frame[i];
+		const char *function = *frame->function ? frame->function : NULL, *source = *frame->source ? frame->source : NULL;
 
-		sl_answer_frame(told->answer, &(struct sl_answer_line){.file = base_of(frame->file),
-								       .function = *frame->function ? frame->function : NULL,
-								       .line = frame->line,
-								       .source = *frame->source ? frame->source : NULL});
+		sl_answer_frame(told->answer, &(struct sl_answer_line){base_of(frame->file), function, NULL, frame->line, source});
 	}
 }
 
@@ -205,7 +193,7 @@ static void put_card(struct told *told)
 {
 	const uint64_t *figure = told->log->figure;
 	uint64_t total = figure[SL_LOG_total], allocated = figure[SL_LOG_allocated], free = figure[SL_LOG_free],
-		 unused = SL_LOG_KNOWN(figure[SL_LOG_unallocated]) ? figure[SL_LOG_unallocated] : 0, context, sum;
+		 unused = sl_log_known_or(figure[SL_LOG_unallocated], 0), context, sum;
 
 	if (!told->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
 		return;
@@ -222,9 +210,10 @@ static void put_card(struct told *told)
 			told->answer, told->f->said.other[i].bytes,
 			sl_answers_text(told->answer->of, "process %llu", (unsigned long long)told->f->said.other[i].pid), NULL);
 	context = sl_log_minus(figure[SL_LOG_process], allocated + unused);
-	if (context <= total - sum)
+	if (context <= total - sum) {
 		sl_answer_row_bare(told->answer, context, "context, code", NULL);
-	sum += context <= total - sum ? context : 0;
+		sum += context;
+	}
 	if (sum < total)
 		sl_answer_row_bare(told->answer, total - sum, "not ours", NULL);
 	sl_answer_row_bare(told->answer, free, "free", NULL);
@@ -241,7 +230,7 @@ static void put_ledger(struct told *told)
 
 		if (SL_LOG_KNOWN(bytes))
 			sl_answer_row(told->answer, bytes, names[i], NULL);
-		told->answer->table.total += SL_LOG_KNOWN(bytes) ? bytes : 0;
+		told->answer->table.total += sl_log_known_or(bytes, 0);
 	}
 	told->answer->table.moment = "by the server's own account";
 }
@@ -281,16 +270,27 @@ static const struct {
 	const char *id;
 } verdicts[] = {SL_LOG_VERDICTS(VERDICT)};
 
+/* Who asks, and what of the log its rows of log.def go by. */
 static void name_who(struct told *told)
 {
-	const struct sl_log_frame *frame = told->f && told->f->frames ? &told->f->frame[told->f->frames - 1] : NULL;
+	const struct sl_log *log = told->log;
+	const struct sl_log_failure *f = told->f;
+	const struct sl_log_frame *frame = f && f->frames ? &f->frame[f->frames - 1] : NULL;
+	const char *program = sl_log_forms[log->form].program, *server = sl_log_forms[log->server].program;
 	struct sl_answers *answers = told->answer->of;
 
-	told->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line)
-			  : sl_log_forms[told->log->form].program ?: "the program";
+	told->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line) : program ?: "the program";
 	told->at = frame ? sl_answers_text(answers, " at %s", told->who) : "";
-	if (told->f && told->f->from.rank >= 0 && told->log->verdict == SL_LOG_VERDICT_out_of_memory)
-		told->who = sl_answers_text(answers, "rank %d%s", told->f->from.rank, told->at);
+	if (f && f->from.rank >= 0 && log->verdict == SL_LOG_VERDICT_out_of_memory)
+		told->who = sl_answers_text(answers, "rank %d%s", f->from.rank, told->at);
+	told->cause = f ? log->cause : SL_LOG_CAUSE_none;
+	told->about = log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled" : "warned";
+	if (f)
+		told->about =
+			sl_answers_text(answers, "%s %s %s %s %s", program ?: "", server ?: "", f->row->source, f->row->pattern,
+					f->frames || !log->server ? sl_log_doings[f->doing] : ""); /* not a server's own work */
+	else if (log->verdict != SL_LOG_VERDICT_not_an_error)
+		told->about = sl_log_verdicts[log->verdict];
 }
 
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
@@ -307,11 +307,6 @@ struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 	told.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
 	name_who(&told);
 	put_stack(&told);
-	if (!log->told)
-		told.how = log->verdict == SL_LOG_VERDICT_nearly		      ? "nearly"
-			   : log->verdict != SL_LOG_VERDICT_not_an_error	      ? "nothing"
-			   : log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled"
-										      : "warned";
 	say_all(&told);
 	put_figures(&told);
 	put_card(&told);

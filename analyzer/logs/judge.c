@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* What the facts amount to: which failure is told, its verdict and its cause. */
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -256,15 +257,12 @@ struct sl_log *sl_log_of(char *const *paths, bool quiet)
 
 	for (; *paths; paths++) {
 		FILE *file = strcmp(*paths, "-") ? sl_paths_open_file(*paths) : stdin;
-		const char *why = file ? sl_log_read(log, file, *paths, shown) : NULL;
+		const char *why = file ? sl_log_read(log, file, *paths, shown) : strerror(errno);
 
-		if (!file)
-			sl_paths_failed(*paths);
-		else if (why)
-			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
 		if (file && file != stdin)
 			fclose(file);
-		if (!file || why) {
+		if (why) {
+			sl_escape_print(stderr, "stormlog-analyze: %s: %s\n", *paths, why);
 			free(log);
 			return NULL;
 		}
