@@ -45,31 +45,28 @@ static size_t escape_size(const char *at)
 /* What a terminal would have shown: a carriage return begins a line anew, which tells another one.  at[size] may be written. */
 static void show(struct reader *reader, char *at, size_t size)
 {
-	size_t out = 0;
+	char *end = at + size, *to = at;
 
-	while (out < size && (unsigned char)at[out] >= ' ') /* most lines are fine as they are */
-		out++;
-	at[size] = 0; /* an escape sequence may have no end */
-	for (size_t i = out; i < size;) {
-		unsigned char c = (unsigned char)at[i];
+	while (to < end && (unsigned char)*to >= ' ') /* most lines are fine as they are */
+		to++;
+	*end = 0; /* an escape sequence may have no end */
+	for (char *from = to; from < end;) {
+		unsigned char c = (unsigned char)*from;
 
 		if (c >= ' ' || c == '\t') {
-			at[out++] = c == '\t' ? ' ' : (char)c;
-			i++;
+			*to++ = c == '\t' ? ' ' : *from;
+			from++;
 		} else if (c == '\r' || c == '\n') {
-			at[out] = 0;
-			if (out)
-				reader->each(reader->context, at, out);
-			i++;
-			at += i;
-			size -= i;
-			i = out = 0;
+			*to = 0;
+			if (to > at)
+				reader->each(reader->context, at, (size_t)(to - at));
+			at = to = ++from;
 		} else {
-			i += c == '\033' ? escape_size(at + i) : 1;
+			from += c == '\033' ? escape_size(from) : 1;
 		}
 	}
-	at[out] = 0;
-	reader->each(reader->context, at, out);
+	*to = 0;
+	reader->each(reader->context, at, (size_t)(to - at));
 }
 
 /* What a JSON string says, from behind its quote to `stop`, or an array: journald writes what is no UTF-8 as numbers of bytes. */
