@@ -138,10 +138,10 @@ int sl_logs_diff(char *const *paths, bool json)
 {
 	struct sl_log *before = sl_log_of((char *const[]){paths[0], NULL}, json),
 		      *after = before ? sl_log_of(paths + 1, json) : NULL;
-	int status = !after						? SL_EXIT_UNREADABLE
-		     : !put_diff(before, after, json) || fflush(stdout) ? SL_EXIT_UNSAVED
-									: SL_EXIT_FINE;
+	int status = SL_EXIT_UNREADABLE;
 
+	if (after)
+		status = put_diff(before, after, json) && !fflush(stdout) ? SL_EXIT_FINE : SL_EXIT_UNSAVED;
 	free(before);
 	free(after);
 	return status;

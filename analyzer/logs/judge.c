@@ -165,11 +165,9 @@ static void find_handled(struct sl_log *log)
 		struct sl_log_failure *f = &log->failure[i];
 		bool calm = !f->raised && f->from.severity && f->from.severity <= SL_LOG_WARNING;
 
-		if (calm && log->lines > f->last + 2 && log->last_exception < f->last)
-			f->handled = true;
-		if (well > f->last && log->last_exception <= f->last && f->row->form != SL_LOG_FORM_comfy &&
-		    (!f->raised || (f->from.rank < 0 && well > f->last + 8)))
-			f->handled = true;
+		f->handled |= calm && log->lines > f->last + 2 && log->last_exception < f->last;
+		f->handled |= well > f->last && log->last_exception <= f->last && f->row->form != SL_LOG_FORM_comfy &&
+			      (!f->raised || (f->from.rank < 0 && well > f->last + 8));
 		/* words of a retry with nothing behind them are no program that went on */
 		if (well < f->last && (log->lines <= f->last + 1 + f->raised || (f->raised && retry && log->lines < retry + 2)))
 			f->handled = false;

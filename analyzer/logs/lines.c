@@ -386,7 +386,7 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 		return size;
 	if (isupper((unsigned char)*at) && colon && take_severity(line, at, (size_t)(colon - at))) {
 		end = memchr(colon + 1, ':', size - (size_t)(colon + 1 - at)); /* WARNING:root: of Python's logging */
-		return (size_t)((end ? end : colon) + 1 - at);
+		return (size_t)((end ?: colon) + 1 - at);
 	}
 	if (strchr("IWEF", *at) && size == 5 &&
 	    strspn(at + 1, SL_LOG_DIGITS) == 4) { /* I0614 10:02:11.118201 140231 service.cc:145] */

@@ -231,12 +231,12 @@ static const struct sl_log_line *parted(struct reader *reader, int i)
 	return line;
 }
 
-/* The following line of the same process. */
-static const struct sl_log_line *next_line(struct reader *reader, const struct sl_log_line *line)
+/* The following line of the same process, behind the one at *i. */
+static const struct sl_log_line *next_line(struct reader *reader, const struct sl_log_line *line, unsigned *i)
 {
-	for (unsigned i = 1; i < reader->count; i++)
-		if (is_same_process(&parted(reader, (int)i)->from, &line->from))
-			return line_at(reader, (int)i);
+	while (++*i < reader->count)
+		if (is_same_process(&parted(reader, (int)*i)->from, &line->from))
+			return line_at(reader, (int)*i);
 	return NULL;
 }
 
@@ -266,18 +266,15 @@ static bool is_broken(const struct sl_log_line *line, const struct sl_log_line *
 /* The line and the following ones of the same process, without their prefixes. */
 static const char *look_ahead(struct reader *reader, const struct sl_log_line *line)
 {
-	const struct sl_log_line *last = line;
+	const struct sl_log_line *last = line, *next;
 	size_t size = line->size, room = size + WINDOW, before = line_at(reader, -1)->size;
 
 	if (reader->room < room + SL_LOG_SPARE)
 		reader->window = sl_memory_must(realloc(reader->window, (reader->room = room + SL_LOG_SPARE)));
 	memcpy(reader->window, line->text, size);
-	for (unsigned i = 1; i < reader->count && size < room; i++) {
-		const struct sl_log_line *next = parted(reader, (int)i);
+	for (unsigned i = 0; size < room && (next = next_line(reader, line, &i));) {
 		size_t part = next->size - next->content;
 
-		if (!is_same_process(&next->from, &line->from))
-			continue;
 		if (!is_broken(last, next, before))
 			reader->window[size++] = '\n';
 		before = last->size;
@@ -390,8 +387,9 @@ static void take_frame(struct reader *reader, struct stack *stack, const struct 
 	struct sl_log *log = reader->log;
 	struct sl_log_failure *failure = log->failures ? &log->failure[log->failures - 1] : NULL;
 	bool report = failure && failure->row->form == SL_LOG_FORM_comfy && !failure->raised;
+	unsigned i = 0;
 
-	if (!take_words(stack, line, at, match, next_line(reader, line)))
+	if (!take_words(stack, line, at, match, next_line(reader, line, &i)))
 		return;
 	stack->last = line->number;
 	if (!failure || failure->last + NEAR < line->number)
