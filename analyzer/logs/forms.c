@@ -141,39 +141,35 @@ static const char *skip_blanks(const char *at)
 /* A number with commas between its digits.  Returns the text behind it. */
 static const char *read_number(const char *at, double *value)
 {
-	char digits[32];
+	char digits[32], *end;
 	size_t size = 0;
 
-	if (*at == '-')
-		digits[size++] = *at++;
-	while (size < sizeof(digits) - 1 && (sl_log_digit(*at) || (strchr(".,", *at) && *at && sl_log_digit(at[1])))) {
-		bool fraction = *at == ',' && sl_log_digit(at[2]) && !sl_log_digit(at[3]); /* 1900,00 of some locales */
+	for (; size < sizeof(digits) - 1; at++) {
+		bool fraction = *at == ',' && sl_log_digit(at[1]) && sl_log_digit(at[2]) &&
+				!sl_log_digit(at[3]); /* 1900,00 of some locales */
 
-		if (*at == ',' && !fraction && !(size && sl_log_digit(at[2]) && sl_log_digit(at[3])))
+		if (*at == ',' && size && strspn(at + 1, SL_LOG_DIGITS) >= 3)
+			continue;
+		if (!sl_log_digit(*at) && !fraction && !(*at && strchr(size ? "." : "-.", *at) && sl_log_digit(at[1])))
 			break;
-		if (*at++ != ',' || fraction)
-			digits[size++] = fraction ? '.' : at[-1];
+		digits[size++] = fraction ? '.' : *at;
 	}
 	digits[size] = 0;
-	*value = size && digits[size - 1] != '-' ? strtod(digits, NULL) : 0;
-	return size && digits[size - 1] != '-' ? at : NULL;
+	*value = strtod(digits, &end);
+	return end > digits ? at : NULL;
 }
 
 static const char *read_unit(const char *at, double *scale)
 {
-	static const char letters[] = "BKMGT";
-	const char *letter;
+	size_t power;
 
 	at = skip_blanks(at);
-	*scale = 1;
-	if (!strncmp(at, "byte", 4))
-		return at + 4 + (at[4] == 's');
-	letter = *at ? strchr(letters, *at == 'k' ? 'K' : *at) : NULL;
-	if (!letter)
-		return NULL;
-	*scale = (double)(1ull << 10 * (letter - letters));
+	power = strcspn("BKMGT", (char[]){*at == 'k' ? 'K' : *at, 0});
+	if (power == 5)
+		return strncmp(at, "byte", 4) ? NULL : at + 4 + (at[4] == 's');
+	*scale = (double)(1ull << 10 * power);
 	at += 1 + (at[1] == 'i');
-	return at + (letter > letters && *at == 'B');
+	return at + (power && *at == 'B');
 }
 
 static int index_of(const char *name, size_t size, const char *const *names, size_t count)

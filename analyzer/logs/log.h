@@ -2,10 +2,7 @@
 /*
  * The text that a program, a server or the kernel printed when memory ran out, as facts.  One pass, memory of a constant size.
  * forms.def has the sentences that are known.  A figure that the text does not have is SL_LOG_UNKNOWN.
- *
- * 	struct sl_log *log = sl_log_new();
- * 	sl_log_read(log, file, "train.log", false);
- * 	sl_log_judge(log);
+ * After sl_log_new, sl_log_read takes each text, and sl_log_judge ends it.
  */
 #pragma once
 
