@@ -180,8 +180,8 @@ static void say_all(struct told *told)
 
 static void put_stack(struct told *told)
 {
-	for (unsigned i = 0; told->f && i < told->f->frames; i++) {
-		const struct sl_log_frame *frame = &told->f->frame[i];
+	for (unsigned i = 0; told->f && i < told->f->trace.frames; i++) {
+		const struct sl_log_frame *frame = &told->f->trace.frame[i];
 		const char *function = *frame->function ? frame->function : NULL, *source = *frame->source ? frame->source : NULL;
 
 		sl_answer_frame(told->answer, &(struct sl_answer_line){base_of(frame->file), function, NULL, frame->line, source});
@@ -248,7 +248,7 @@ static void put_figures(struct told *told)
 static void put_next(struct told *told)
 {
 	const struct sl_log *log = told->log;
-	const char *script = told->f && told->f->frames ? base_of(told->f->frame[0].file) : "",
+	const char *script = told->f && told->f->trace.frames ? base_of(told->f->trace.frame[0].file) : "",
 		   *longest = say_value(told->answer->of, 'n', log->figure[SL_LOG_longest]),
 		   *command = *log->command ? log->command : NULL, *card;
 
@@ -275,7 +275,7 @@ static void name_who(struct told *told)
 {
 	const struct sl_log *log = told->log;
 	const struct sl_log_failure *f = told->f;
-	const struct sl_log_frame *frame = f && f->frames ? &f->frame[f->frames - 1] : NULL;
+	const struct sl_log_frame *frame = f && f->trace.frames ? &f->trace.frame[f->trace.frames - 1] : NULL;
 	const char *program = sl_log_forms[log->form].program, *server = sl_log_forms[log->server].program;
 	struct sl_answers *answers = told->answer->of;
 
@@ -286,9 +286,9 @@ static void name_who(struct told *told)
 	told->cause = f ? log->cause : SL_LOG_CAUSE_none;
 	told->about = log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled" : "warned";
 	if (f)
-		told->about =
-			sl_answers_text(answers, "%s %s %s %s %s", program ?: "", server ?: "", f->row->source, f->row->pattern,
-					f->frames || !log->server ? sl_log_doings[f->doing] : ""); /* not a server's own work */
+		told->about = sl_answers_text(
+			answers, "%s %s %s %s %s", program ?: "", server ?: "", f->row->source, f->row->pattern,
+			f->trace.frames || !log->server ? sl_log_doings[f->trace.doing] : ""); /* not a server's own work */
 	else if (log->verdict != SL_LOG_VERDICT_not_an_error)
 		told->about = sl_log_verdicts[log->verdict];
 }

@@ -330,14 +330,14 @@ void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char
 	card->severity = log->verdict ? fails ? "critical" : "info" : NULL;
 	card->ended_ns = ended_ns;
 	card->ooms = log->verdict == SL_LOG_VERDICT_host_memory ? 0 : log->count;
-	for (unsigned i = 0; told && i < told->frames; i++) {
-		const char *file = sl_paths_name(told->frame[i].file);
+	for (unsigned i = 0; told && i < told->trace.frames; i++) {
+		const char *file = sl_paths_name(told->trace.frame[i].file);
 
-		snprintf(text, sizeof(text), "%s:%" PRIu32, file, told->frame[i].line);
+		snprintf(text, sizeof(text), "%s:%" PRIu32, file, told->trace.frame[i].line);
 		sl_card_add_name(card, SL_NAME_PLACE, text);
 		sl_card_add_name(card, SL_NAME_FILE, file);
-		if (*told->frame[i].function)
-			sl_card_add_name(card, SL_NAME_FUNCTION, told->frame[i].function);
+		if (*told->trace.frame[i].function)
+			sl_card_add_name(card, SL_NAME_FUNCTION, told->trace.frame[i].function);
 	}
 }
 

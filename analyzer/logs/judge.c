@@ -100,7 +100,8 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 	if (SL_LOG_KNOWN(total) && asked > total)
 		return SL_LOG_CAUSE_request_larger_than_card;
 	if (SL_LOG_KNOWN(total) && (allocated > total || sl_log_known_or(OF(f, process), 0) > total + total / 64))
-		return f->windows || f->row->form == SL_LOG_FORM_torch_old ? SL_LOG_CAUSE_windows_spill : SL_LOG_CAUSE_unknown;
+		return f->trace.windows || f->row->form == SL_LOG_FORM_torch_old ? SL_LOG_CAUSE_windows_spill
+										 : SL_LOG_CAUSE_unknown;
 	if (SL_LOG_KNOWN(limit) && free >= asked && limit < total)
 		return SL_LOG_CAUSE_own_limit_fraction;
 	if (SL_LOG_KNOWN(free) && others && free + others >= asked && SL_LOG_KNOWN(total) && others >= total / 8)
@@ -112,7 +113,7 @@ static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 		return SL_LOG_CAUSE_reserved_but_fragmented;
 	if (sl_log_outside(f) >= (SL_LOG_KNOWN(total) ? total / 4 : 1) && sl_log_outside(f) > allocated / 2)
 		return SL_LOG_CAUSE_neighbour_processes;
-	return f->doing == SL_LOG_DOING_weights ? SL_LOG_CAUSE_weights_do_not_fit : SL_LOG_CAUSE_card_full_by_own_tensors;
+	return f->trace.doing == SL_LOG_DOING_weights ? SL_LOG_CAUSE_weights_do_not_fit : SL_LOG_CAUSE_card_full_by_own_tensors;
 }
 
 static enum sl_log_cause cause_of(const struct sl_log *log, const struct sl_log_failure *f)
@@ -120,7 +121,7 @@ static enum sl_log_cause cause_of(const struct sl_log *log, const struct sl_log_
 	bool figures = SL_LOG_KNOWN(OF(f, asked));
 	enum sl_log_form form = f->row->form;
 
-	if (f->doing == SL_LOG_DOING_pinned && !figures)
+	if (f->trace.doing == SL_LOG_DOING_pinned && !figures)
 		return SL_LOG_CAUSE_pinned_or_host_memory;
 	if (f->cause != SL_LOG_CAUSE_none && (f->cause != SL_LOG_CAUSE_figureless || !figures))
 		return f->cause;

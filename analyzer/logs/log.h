@@ -111,9 +111,16 @@ struct sl_log_said {
 struct sl_log_frame {
 	char file[SL_LOG_LONGEST], function[64], source[160]; /* source: "" where the text has none */
 	uint32_t line;
-	bool own; /* not of an installed package, the standard library or generated code */
 };
+
+/* Own frames are not of an installed package, the standard library or generated code. */
 #define SL_LOG_FRAMES 4
+struct sl_log_trace {
+	bool windows;			 /* its frames are files of Windows */
+	enum sl_log_doing doing, before; /* from the innermost own frame on, and from its caller to it */
+	unsigned frames;
+	struct sl_log_frame frame[SL_LOG_FRAMES]; /* own frames: the outermost one, and the innermost ones */
+};
 
 /* What the prefixes of a line tell. */
 struct sl_log_origin {
@@ -132,10 +139,7 @@ struct sl_log_failure {
 	uint64_t last;		    /* line of the text */
 	unsigned file;		    /* number of the text */
 	bool handled, raised, late; /* raised: an exception's line; late: after the server had begun to serve */
-	bool windows;		    /* its frames are files of Windows */
-	enum sl_log_doing doing;
-	unsigned frames;
-	struct sl_log_frame frame[SL_LOG_FRAMES]; /* own frames, outermost first */
+	struct sl_log_trace trace;
 };
 #define SL_LOG_FAILURES 64
 #define SL_LOG_DEVICES	16

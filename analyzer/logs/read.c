@@ -14,15 +14,14 @@
 #define NARROWEST 40   /* terminal */
 #define STACKS	  32
 #define NEAR	  64 /* lines between what belongs together */
-#define DEEPEST	  48 /* frames of a traceback; of more, those in the middle are lost */
 
 /* A traceback of Python, IPython, pytest or rich, of one process. */
 struct stack {
 	struct sl_log_origin from;
-	bool ended; /* its exception was printed */
-	unsigned count;
-	uint64_t last, end;	    /* numbers of its last line and of its exception */
-	struct sl_log_frame *frame; /* DEEPEST of them; NULL: none yet */
+	bool ended;		   /* its exception was printed */
+	uint64_t last, end;	   /* numbers of its last line and of its exception */
+	struct sl_log_frame inner; /* the innermost one; its file "": there is none */
+	struct sl_log_trace outer; /* of all others */
 };
 
 struct reader {
@@ -63,26 +62,44 @@ static bool is_own(const char *file)
 	return !(slash && slash - path >= 4 && !strncmp(slash - 4, "/bin", 4) && !strstr(slash, ".py"));
 }
 
-/* The place of one frame more.  Of more than `most` those in the middle are lost, behind the first `keep`. */
-static struct sl_log_frame *add_frame(struct sl_log_frame *frame, unsigned *count, unsigned most, unsigned keep)
+/* What the program does in a frame. */
+static enum sl_log_doing doing_of(const struct sl_log_frame *frame)
 {
-	if (*count == most)
-		memmove(&frame[keep], &frame[keep + 1], (--*count - keep) * sizeof(*frame));
-	return &frame[(*count)++];
+	/* a name between blanks is of a function, else of source */
+	static const char *const words[][9] = {
+		[SL_LOG_DOING_weights] = {" convert ", " caching_allocator_warmup ", " create_weights ", " load_model ",
+					  " from_pretrained ", " load_state_dict ", " set_module_tensor_to_device ",
+					  " _load_parameter_into_model "},
+		[SL_LOG_DOING_pinned] = {" pin_memory ", "pin_memory"},
+		[SL_LOG_DOING_save] = {" _save_checkpoint ", "state_dict("},
+		[SL_LOG_DOING_optimizer] = {" _init_group ", "optim.step(", "optimizer.step("},
+		[SL_LOG_DOING_backward] = {".backward("},
+		[SL_LOG_DOING_logits] = {"cross_entropy", "log_softmax", "logits", "lm_head"},
+		[SL_LOG_DOING_scores] = {".transpose(-2, -1)", ".transpose(-1, -2)", "k.mT", "scores"},
+		[SL_LOG_DOING_decode] = {" decode_tiled ", "self._decode(", "vae.decode"},
+	};
+	char function[sizeof(frame->function) + 2];
+
+	snprintf(function, sizeof(function), " %s ", frame->function);
+	for (unsigned doing = 1; doing < SL_COUNT(words); doing++)
+		for (const char *const *word = words[doing]; *word; word++)
+			if (strstr(**word == ' ' ? function : frame->source, *word))
+				return doing;
+	return SL_LOG_DOING_unknown;
 }
 
-static struct sl_log_frame *push(struct stack *stack, const char *file, size_t size, uint64_t line)
+/* Adds a frame that is called by those of the traceback. */
+static void add_frame(struct sl_log_trace *trace, const struct sl_log_frame *frame)
 {
-	struct sl_log_frame *frame;
-
-	stack->count = stack->ended ? 0 : stack->count;
-	stack->ended = false;
-	stack->frame = stack->frame ?: sl_memory_must(malloc(DEEPEST * sizeof(*frame)));
-	frame = add_frame(stack->frame, &stack->count, DEEPEST, DEEPEST / 4);
-	*frame = (struct sl_log_frame){.line = (uint32_t)line};
-	snprintf(frame->file, sizeof(frame->file), "%.*s", (int)size, file);
-	frame->own = is_own(frame->file);
-	return frame;
+	trace->windows |= !strncmp(frame->file + 1, ":\\", 2);
+	if (is_own(frame->file)) {
+		if (trace->frames == SL_LOG_FRAMES)
+			memmove(&trace->frame[1], &trace->frame[2], (--trace->frames - 1) * sizeof(*frame));
+		trace->frame[trace->frames++] = *frame;
+		trace->before = trace->doing;
+		trace->doing = SL_LOG_DOING_unknown;
+	}
+	trace->doing = doing_of(frame) ?: trace->doing;
 }
 
 /*
@@ -117,7 +134,7 @@ static bool take_words(struct stack *stack, const struct sl_log_line *line, size
 	const char *file = said->text[SL_LOG_TEXT_file], *colon = strrchr(file, ':'), *py = line->text + at, *behind = match->end;
 	uint64_t cell = said->figure[SL_LOG_cell], number = said->figure[SL_LOG_line];
 	size_t size = strlen(file);
-	struct sl_log_frame *frame;
+	struct sl_log_frame *inner = &stack->inner;
 	char name[32];
 
 	if (SL_LOG_KNOWN(cell)) {
@@ -138,17 +155,22 @@ static bool take_words(struct stack *stack, const struct sl_log_line *line, size
 			return false;
 		number = sl_log_known_or(number, 0);
 	} else if (!size) {
-		if (!stack->count || stack->ended || !SL_LOG_KNOWN(number))
+		if (!*inner->file || stack->ended || !SL_LOG_KNOWN(number))
 			return false;
-		frame = &stack->frame[stack->count - 1];
-		frame->line = (uint32_t)number;
-		COPY(frame->source, said->text[SL_LOG_TEXT_source]);
+		inner->line = (uint32_t)number;
+		COPY(inner->source, said->text[SL_LOG_TEXT_source]);
 		return true;
 	}
-	frame = push(stack, file, size, number);
-	COPY(frame->function, said->text[SL_LOG_TEXT_function]);
+	if (stack->ended)
+		memset(&stack->outer, 0, sizeof(stack->outer));
+	else if (*inner->file)
+		add_frame(&stack->outer, inner);
+	stack->ended = false;
+	*inner = (struct sl_log_frame){.line = (uint32_t)number};
+	snprintf(inner->file, sizeof(inner->file), "%.*s", (int)size, file);
+	COPY(inner->function, said->text[SL_LOG_TEXT_function]);
 	if (next && !strncmp(py, "File \"", 6))
-		take_source(frame, line, at, next);
+		take_source(inner, line, at, next);
 	return true;
 }
 
@@ -158,44 +180,12 @@ static bool ends(struct stack *stack, const struct sl_log_line *line)
 	const char *at = line->text + line->content;
 	size_t size = strspn(at, SL_LOG_WORD);
 
-	if (!stack->count || stack->ended || size < 5 || (at[size] && at[size] != ':') ||
+	if (!*stack->inner.file || stack->ended || size < 5 || (at[size] && at[size] != ':') ||
 	    !(memmem(at, size, "Error", 5) || memmem(at, size, "Exception", 9) || memmem(at, size, "Fail", 4)))
 		return false;
 	stack->ended = true;
 	stack->end = line->number;
 	return true;
-}
-
-/* What the program did, by the innermost frames. */
-static enum sl_log_doing doing_of(const struct stack *stack)
-{
-	/* a name between blanks is of a function, else of source; the first row that fits the innermost frame is taken */
-	static const char *const words[][9] = {
-		[SL_LOG_DOING_weights] = {" convert ", " caching_allocator_warmup ", " create_weights ", " load_model ",
-					  " from_pretrained ", " load_state_dict ", " set_module_tensor_to_device ",
-					  " _load_parameter_into_model "},
-		[SL_LOG_DOING_pinned] = {" pin_memory ", "pin_memory"},
-		[SL_LOG_DOING_save] = {" _save_checkpoint ", "state_dict("},
-		[SL_LOG_DOING_optimizer] = {" _init_group ", "optim.step(", "optimizer.step("},
-		[SL_LOG_DOING_backward] = {".backward("},
-		[SL_LOG_DOING_logits] = {"cross_entropy", "log_softmax", "logits", "lm_head"},
-		[SL_LOG_DOING_scores] = {".transpose(-2, -1)", ".transpose(-1, -2)", "k.mT", "scores"},
-		[SL_LOG_DOING_decode] = {" decode_tiled ", "self._decode(", "vae.decode"},
-	};
-	unsigned seen = 0;
-
-	for (unsigned i = stack->count; i-- && seen < 2;) {
-		const struct sl_log_frame *frame = &stack->frame[i];
-		char function[sizeof(frame->function) + 2];
-
-		seen += frame->own; /* the innermost own frame and its caller, and what they called */
-		snprintf(function, sizeof(function), " %s ", frame->function);
-		for (unsigned doing = 1; doing < SL_COUNT(words); doing++)
-			for (const char *const *word = words[doing]; *word; word++)
-				if (strstr(**word == ' ' ? function : frame->source, *word))
-					return doing;
-	}
-	return SL_LOG_DOING_unknown;
 }
 
 /* ---- lines of several processes */
@@ -253,7 +243,7 @@ static struct stack *stack_of(struct reader *reader, const struct sl_log_line *l
 	}
 	if (reader->stacks < STACKS)
 		oldest = &reader->stack[reader->stacks++];
-	*oldest = (struct stack){.from = line->from, .frame = oldest->frame};
+	*oldest = (struct stack){.from = line->from};
 	return oldest;
 }
 
@@ -348,6 +338,7 @@ static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 {
 	bool heavier = sl_log_forms[b->row->form].weight > sl_log_forms[a->row->form].weight;
 	struct sl_log_said said = a->said;
+	struct sl_log_trace trace = a->trace.frames ? a->trace : b->trace;
 
 	if (heavier) {
 		a->row = b->row;
@@ -357,28 +348,21 @@ static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 		add_said(&a->said, heavier ? &said : &b->said);
 	if (heavier || a->cause == SL_LOG_CAUSE_none || a->cause == SL_LOG_CAUSE_figureless)
 		a->cause = b->cause ?: a->cause;
-	if (!a->frames)
-		memcpy(a->frame, b->frame, sizeof(a->frame));
-	a->frames = a->frames ?: b->frames;
-	a->doing = a->doing ?: b->doing;
+	trace.doing = a->trace.doing ?: b->trace.doing;
+	trace.windows = a->trace.windows || b->trace.windows;
+	a->trace = trace;
 	a->from.rank = a->from.rank < 0 ? b->from.rank : a->from.rank;
 	a->from.pid = a->from.pid < 0 ? b->from.pid : a->from.pid;
 	a->raised |= b->raised;
-	a->windows |= b->windows;
 	a->from.severity = b->from.severity > a->from.severity ? b->from.severity : a->from.severity;
 	a->last = b->last;
 }
 
-/* Own frames: the outermost one, and the innermost ones. */
-static void take_frames(struct sl_log_failure *failure, const struct stack *stack)
+static void take_trace(struct sl_log_failure *failure, const struct stack *stack)
 {
-	failure->frames = 0;
-	for (const struct sl_log_frame *frame = stack->frame; frame < stack->frame + stack->count; frame++) {
-		failure->windows |= !strncmp(frame->file + 1, ":\\", 2);
-		if (frame->own)
-			*add_frame(failure->frame, &failure->frames, SL_LOG_FRAMES, 1) = *frame;
-	}
-	failure->doing = doing_of(stack);
+	failure->trace = stack->outer;
+	add_frame(&failure->trace, &stack->inner);
+	failure->trace.doing = failure->trace.doing ?: failure->trace.before;
 }
 
 static void take_frame(struct reader *reader, struct stack *stack, const struct sl_log_line *line, size_t at,
@@ -395,8 +379,8 @@ static void take_frame(struct reader *reader, struct stack *stack, const struct 
 	if (!failure || failure->last + NEAR < line->number)
 		return;
 	/* pytest tells the place behind the error, and ComfyUI's report has the whole stack there */
-	if (report || (!failure->frames && strstr(line->text, "Error"))) {
-		take_frames(failure, stack);
+	if (report || (!failure->trace.frames && strstr(line->text, "Error"))) {
+		take_trace(failure, stack);
 		failure->raised = !report;
 	}
 }
@@ -414,8 +398,8 @@ static void add_failure(struct reader *reader, const struct stack *stack, const 
 					 .late = log->last[SL_LOG_SERVE] > 0};
 
 	failure.from.rank = line->from.rank < 0 ? reader->rank_of_file : line->from.rank;
-	if (stack->count && line->number - stack->last < NEAR && (!stack->ended || stack->end + 4 >= line->number)) {
-		take_frames(&failure, stack);
+	if (*stack->inner.file && line->number - stack->last < NEAR && (!stack->ended || stack->end + 4 >= line->number)) {
+		take_trace(&failure, stack);
 		failure.raised = true;
 	}
 	failure.handled = !failure.raised && log->last[SL_LOG_RETRY] && log->last[SL_LOG_RETRY] + 2 >= line->number;
@@ -462,7 +446,7 @@ static void obey(struct reader *reader, const struct sl_log_line *line, size_t a
 		if (!*log->command && at == strspn(line->text, " ") && line->size - at < sizeof(log->command))
 			strcpy(log->command, line->text + at + 2);
 	} else if (means == SL_LOG_TRACE) {
-		if (stack->count && !stack->ended)
+		if (*stack->inner.file && !stack->ended)
 			log->last_exception = line->number;
 		stack->ended = !strstr(line->text, "Original Traceback"); /* of another thread, behind that of its caller */
 		stack->last = line->number;
@@ -535,8 +519,6 @@ const char *sl_log_read(struct sl_log *log, FILE *file, const char *name, bool s
 		take_oldest(&reader);
 	for (unsigned i = 0; i < RING; i++)
 		free(reader.line[i].text);
-	for (unsigned i = 0; i < reader.stacks; i++)
-		free(reader.stack[i].frame);
 	free(reader.window);
 	log->files++;
 	return why;
