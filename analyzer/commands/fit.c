@@ -151,11 +151,9 @@ static void count_verdicts(const struct sl_fit_result *result, unsigned counts[3
 		for (unsigned c = 0; result->subjects[s].answers && c < result->subjects[s].choice_count; c++)
 			for (unsigned i = 0; i < result->subjects[s].capacity_count; i++)
 				counts[result->subjects[s].answers[c].at[i].verdict]++;
-	for (unsigned p = 0; p < result->process_count; p++)
-		for (unsigned d = 0; !question->of_allocator && d < result->processes[p].driver_count; d++)
-			for (unsigned i = 0; i < question->capacity_count; i++)
-				counts[sl_fit_judge_driver(&result->processes[p].drivers[d], question->capacities[i], why,
-							   sizeof(why))]++;
+	for (size_t d = 0; !question->of_allocator && d < result->drivers.count; d++)
+		for (unsigned i = 0; i < question->capacity_count; i++)
+			counts[sl_fit_judge_driver(result->drivers.item[d], question->capacities[i], why, sizeof(why))]++;
 }
 
 static void add_subject(struct sl_fit_result *result, const struct sl_fit_recording *recording, const struct asked *asked)
@@ -187,17 +185,22 @@ static void open_all(struct sl_fit_result *result, const struct sl_images *image
 	result->sessions = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->sessions)));
 	for (unsigned i = 0; i < images->image_count; i++) {
 		struct sl_damage damage = {0};
+		struct sl_fit_process *process;
 		struct sl_trace *trace = sl_images_is_of(images, i, run) ? sl_trace_open(&images->images[i], &damage) : NULL;
 
 		sl_damage_print(&damage);
 		sl_damage_free(&damage);
 		if (!trace)
 			continue;
+		process = &result->processes[result->process_count];
 		result->sessions[result->process_count] = sl_report_session(trace);
-		sl_fit_record(&result->processes[result->process_count], trace, result->sessions[result->process_count], alone);
+		sl_fit_record(process, trace, result->sessions[result->process_count++], alone);
+		for (unsigned k = 0; k < process->count; k++)
+			*SL_PUSH(&result->recordings) = &process->recordings[k];
+		for (unsigned k = 0; k < process->driver_count; k++)
+			*SL_PUSH(&result->drivers) = &process->drivers[k];
 		sl_damage_print(&trace->damage);
 		sl_missing_say_newer(trace, &said);
-		result->process_count++;
 	}
 }
 
@@ -235,9 +238,8 @@ static void ask_report(struct sl_fit_result *result, const struct sl_arguments *
 	struct sl_report report = {0};
 	bool failed = false;
 
-	for (unsigned p = 0; p < result->process_count; p++)
-		for (unsigned d = 0; d < result->processes[p].driver_count; d++)
-			failed |= result->processes[p].drivers[d].failed_total != 0;
+	for (size_t i = 0; i < result->drivers.count; i++)
+		failed |= result->drivers.item[i]->failed_total != 0;
 	if (!failed)
 		return;
 	sl_pipeline_run(&report, parsed->paths, parsed->path_count, &options);
@@ -269,6 +271,8 @@ static void close_all(struct sl_fit_result *result)
 	for (size_t i = 0; i < result->varied.count; i++)
 		SL_DROP(&result->varied.item[i].curve.points);
 	SL_DROP(&result->varied);
+	SL_DROP(&result->recordings);
+	SL_DROP(&result->drivers);
 	sl_map_free(&result->varied_at);
 	free(result->need);
 	free(result->subjects);
@@ -279,15 +283,9 @@ static void close_all(struct sl_fit_result *result)
 
 static void try_changes(struct sl_fit_result *result)
 {
-	unsigned count = 0;
-
-	for (unsigned p = 0; p < result->process_count; p++)
-		count += result->processes[p].count;
-	result->proofs = sl_memory_must(calloc(count + 1, sizeof(*result->proofs)));
-	for (unsigned p = 0; p < result->process_count; p++)
-		for (unsigned i = 0; i < result->processes[p].count; i++)
-			sl_fit_proof_make(&result->proofs[result->proof_count++], &result->processes[p].recordings[i], NULL,
-					  SL_FIT_PROOF_SECONDS);
+	result->proofs = sl_memory_must(calloc(result->recordings.count + 1, sizeof(*result->proofs)));
+	for (size_t i = 0; i < result->recordings.count; i++)
+		sl_fit_proof_make(&result->proofs[result->proof_count++], result->recordings.item[i], NULL, SL_FIT_PROOF_SECONDS);
 }
 
 static int fit(const struct sl_images *images, const struct asked *asked, const struct sl_arguments *parsed)
@@ -309,9 +307,8 @@ static int fit(const struct sl_images *images, const struct asked *asked, const 
 		try_changes(&result);
 		(asked->json ? sl_fit_changes_json : sl_fit_changes_print)(&result);
 	} else {
-		for (unsigned p = 0; p < result.process_count; p++)
-			for (unsigned i = 0; i < result.processes[p].count; i++)
-				add_subject(&result, &result.processes[p].recordings[i], asked);
+		for (size_t i = 0; i < result.recordings.count; i++)
+			add_subject(&result, result.recordings.item[i], asked);
 		if (asked->vary && !sl_fit_vary(&result))
 			status = sl_command_fail(SL_EXIT_USAGE,
 						 "--vary %s needs two recordings: record each with stormlog-run --meta %s=N",

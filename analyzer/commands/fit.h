@@ -19,6 +19,8 @@ struct sl_fit_result {
 	struct sl_fit_process *processes;
 	char **sessions;
 	unsigned process_count;
+	SL_VECTOR(struct sl_fit_recording *) recordings; /* of all processes; and what calls of the driver tell of them */
+	SL_VECTOR(const struct sl_fit_driver *) drivers;
 	struct sl_fit_subject *subjects;
 	struct sl_fit_other_settings *insteads; /* one for each subject */
 	unsigned subject_count;

@@ -32,20 +32,19 @@ void sl_fit_changes_print(const struct sl_fit_result *result)
 
 	if (!result->proof_count)
 		sl_terminal_line(&to, 0, 4, "no change was tried: PyTorch's allocator was not recorded");
-	for (unsigned p = 0, i = 0; p < result->process_count; p++)
-		for (unsigned k = 0; k < result->processes[p].count; k++, i++) {
-			const struct sl_fit_proof *proof = &result->proofs[i];
-			const struct sl_fit_recording *r = &result->processes[p].recordings[k];
+	for (unsigned i = 0; i < result->proof_count; i++) {
+		const struct sl_fit_proof *proof = &result->proofs[i];
+		const struct sl_fit_recording *r = proof->recording;
 
-			if (proof->why_not)
-				sl_terminal_line(&to, 0, 4, "changes were not tried: %s", proof->why_not);
-			else
-				sl_terminal_line(&to, 0, 4, "what a change lets pass, with %s for %s", SL_SIZE(proof->capacity),
-						 proof->of_allocator ? "PyTorch's allocator" : "the device");
-			put_changes(proof, &to);
-			sl_terminal_line(&to, 0, 4, "of %s, device %d, PyTorch %u.%u, %s requests", r->session, r->device,
-					 r->release / 100, r->release % 100, SL_NUMBER(r->requests));
-		}
+		if (proof->why_not)
+			sl_terminal_line(&to, 0, 4, "changes were not tried: %s", proof->why_not);
+		else
+			sl_terminal_line(&to, 0, 4, "what a change lets pass, with %s for %s", SL_SIZE(proof->capacity),
+					 proof->of_allocator ? "PyTorch's allocator" : "the device");
+		put_changes(proof, &to);
+		sl_terminal_line(&to, 0, 4, "of %s, device %d, PyTorch %u.%u, %s requests", r->session, r->device, r->release / 100,
+				 r->release % 100, SL_NUMBER(r->requests));
+	}
 }
 
 void sl_fit_changes_json(const struct sl_fit_result *result)
@@ -55,22 +54,21 @@ void sl_fit_changes_json(const struct sl_fit_result *result)
 	sl_json_document(j, "stormlog.fit_changes", 1);
 	sl_json_string(j, "dry", sl_dry_card(&result->processes[0].trace->header));
 	sl_json_array(j, "recordings");
-	for (unsigned p = 0, i = 0; p < result->process_count; p++)
-		for (unsigned k = 0; k < result->processes[p].count; k++, i++) {
-			const struct sl_fit_proof *proof = &result->proofs[i];
+	for (unsigned i = 0; i < result->proof_count; i++) {
+		const struct sl_fit_proof *proof = &result->proofs[i];
 
-			sl_json_object(j, NULL);
-			sl_json_string(j, "process", result->processes[p].recordings[k].session);
-			sl_json_int(j, "device", result->processes[p].recordings[k].device);
-			sl_json_uint(j, "capacity_bytes", proof->capacity);
-			sl_json_string(j, "not_tried_because", proof->why_not);
-			sl_json_uint(j, "kinds_left_out", proof->untried);
-			sl_json_array(j, "changes");
-			for (unsigned c = 0; c < proof->count; c++)
-				sl_change_write(j, &proof->changes[c]);
-			sl_json_end(j);
-			sl_json_end(j);
-		}
+		sl_json_object(j, NULL);
+		sl_json_string(j, "process", proof->recording->session);
+		sl_json_int(j, "device", proof->recording->device);
+		sl_json_uint(j, "capacity_bytes", proof->capacity);
+		sl_json_string(j, "not_tried_because", proof->why_not);
+		sl_json_uint(j, "kinds_left_out", proof->untried);
+		sl_json_array(j, "changes");
+		for (unsigned c = 0; c < proof->count; c++)
+			sl_change_write(j, &proof->changes[c]);
+		sl_json_end(j);
+		sl_json_end(j);
+	}
 	sl_json_end(j);
 	sl_json_finish(j);
 }

@@ -280,8 +280,7 @@ static void put_subject(const struct sl_fit_result *result, unsigned index, stru
 	put_origin(s, of_allocator, notes);
 }
 
-static void put_driver(const struct sl_fit_driver *driver, const char *session, const struct sl_fit_question *question,
-		       const struct sl_terminal *to)
+static void put_driver(const struct sl_fit_driver *driver, const struct sl_fit_question *question, const struct sl_terminal *to)
 {
 	static const char *const words[] = {[SL_FIT_FITS] = "fits", [SL_FIT_FAILS] = "no", [SL_FIT_UNKNOWN] = "unknown"};
 	struct sl_cells table = {.columns = "rlw"};
@@ -299,8 +298,8 @@ static void put_driver(const struct sl_fit_driver *driver, const char *session, 
 	if (table.cell.count)
 		put_head(to, &verdicts, NULL, NULL);
 	sl_cells_print(&table, to, 2);
-	sl_terminal_line(to, 0, 4, "of %s, device %d, without PyTorch's allocator: %s live at most%s", session, driver->device,
-			 SL_SIZE(driver->peak_bytes),
+	sl_terminal_line(to, 0, 4, "of %s, device %d, without PyTorch's allocator: %s live at most%s", driver->session,
+			 driver->device, SL_SIZE(driver->peak_bytes),
 			 driver->pool ? ", a lower bound: the driver's pool keeps more" : ", and its context");
 }
 
@@ -317,12 +316,11 @@ void sl_fit_print(const struct sl_fit_result *result)
 			putchar('\n');
 		put_subject(result, i, &notes);
 	}
-	for (unsigned p = 0; p < result->process_count; p++)
-		for (unsigned i = 0; i < result->processes[p].driver_count; i++, any = true) {
-			if (any)
-				putchar('\n');
-			put_driver(&result->processes[p].drivers[i], result->sessions[p], result->question, &to);
-		}
+	for (size_t i = 0; i < result->drivers.count; i++, any = true) {
+		if (any)
+			putchar('\n');
+		put_driver(result->drivers.item[i], result->question, &to);
+	}
 	SL_DROP_EACH(&notes.said);
 }
 
@@ -388,13 +386,13 @@ static void put_run(struct sl_json *j, const struct sl_fit_subject *s, unsigned 
 }
 
 /* A device without PyTorch's allocator. */
-static void put_driver_run(struct sl_json *j, const char *session, const struct sl_fit_driver *driver, uint64_t capacity)
+static void put_driver_run(struct sl_json *j, const struct sl_fit_driver *driver, uint64_t capacity)
 {
 	char why[120];
 	enum sl_fit_verdict verdict = sl_fit_judge_driver(driver, capacity, why, sizeof(why));
 
 	sl_json_object(j, NULL);
-	sl_json_string(j, "process", session);
+	sl_json_string(j, "process", driver->session);
 	sl_json_int(j, "device", driver->device);
 	sl_json_uint(j, "capacity_bytes", capacity);
 	sl_json_string(j, "capacity_of", "device");
@@ -493,11 +491,9 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 		for (unsigned c = 0; c < result->subjects[i].choice_count; c++)
 			for (unsigned k = 0; k < result->subjects[i].capacity_count; k++)
 				put_run(j, &result->subjects[i], c, k, result->question->of_allocator);
-	for (unsigned p = 0; p < result->process_count; p++)
-		for (unsigned i = 0; !result->question->of_allocator && i < result->processes[p].driver_count; i++)
-			for (unsigned k = 0; k < result->question->capacity_count; k++)
-				put_driver_run(j, result->sessions[p], &result->processes[p].drivers[i],
-					       result->question->capacities[k]);
+	for (size_t i = 0; !result->question->of_allocator && i < result->drivers.count; i++)
+		for (unsigned k = 0; k < result->question->capacity_count; k++)
+			put_driver_run(j, result->drivers.item[i], result->question->capacities[k]);
 	sl_json_end(j);
 	sl_json_array(j, "smallest");
 	for (unsigned i = 0; i < result->subject_count; i++)
@@ -505,15 +501,16 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 			put_smallest(j, &result->subjects[i], c, result->question->of_allocator);
 	sl_json_end(j);
 	sl_json_array(j, "drivers");
-	for (unsigned p = 0; p < result->process_count; p++)
-		for (unsigned i = 0; i < result->processes[p].driver_count; i++) {
-			sl_json_object(j, NULL);
-			sl_json_string(j, "process", result->sessions[p]);
-			sl_json_int(j, "device", result->processes[p].drivers[i].device);
-			sl_json_uint(j, "peak_live_bytes", result->processes[p].drivers[i].peak_bytes);
-			sl_json_bool(j, "lower_bound", result->processes[p].drivers[i].pool);
-			sl_json_end(j);
-		}
+	for (size_t i = 0; i < result->drivers.count; i++) {
+		const struct sl_fit_driver *driver = result->drivers.item[i];
+
+		sl_json_object(j, NULL);
+		sl_json_string(j, "process", driver->session);
+		sl_json_int(j, "device", driver->device);
+		sl_json_uint(j, "peak_live_bytes", driver->peak_bytes);
+		sl_json_bool(j, "lower_bound", driver->pool);
+		sl_json_end(j);
+	}
 	sl_json_end(j);
 	sl_json_array(j, "ended_by");
 	for (unsigned i = 0; i < result->subject_count; i++)

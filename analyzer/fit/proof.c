@@ -526,7 +526,7 @@ void sl_fit_proof_make(struct sl_fit_proof *proof, struct sl_fit_recording *r, c
 	struct sl_fit_check check = {0};
 	struct sl_fit_keeps keeps;
 
-	*proof = (struct sl_fit_proof){0};
+	*proof = (struct sl_fit_proof){.recording = r};
 	sl_budget_resume();
 	sl_budget_begin(r->budget, r->trace->disk_bytes);
 	if (!r->doubt && r->window)

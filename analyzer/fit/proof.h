@@ -5,6 +5,7 @@
 #include "analyzer/fit/change.h"
 
 struct sl_fit_proof {
+	const struct sl_fit_recording *recording;
 	struct sl_fit_program program;
 	struct sl_change changes[SL_CHANGES_MAX]; /* best first */
 	unsigned count;

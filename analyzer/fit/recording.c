@@ -1018,7 +1018,8 @@ static void keep_lane(struct builder *b, struct lane *lane)
 static void keep_driver(struct builder *b, struct sl_device_state *state)
 {
 	struct sl_fit_process *p = b->process;
-	struct sl_fit_driver driver = {.device = state->device,
+	struct sl_fit_driver driver = {.session = b->session,
+				       .device = state->device,
 				       .peak_bytes = state->known_peak,
 				       .given_bytes = b->given[state->device] > state->known_peak ? b->given[state->device]
 												  : state->known_peak,

@@ -109,6 +109,7 @@ struct sl_fit_recording {
 
 /* A device on which PyTorch's allocator reported nothing. */
 struct sl_fit_driver {
+	const char *session; /* of its process; the caller of sl_fit_record has it */
 	int device;
 	uint64_t peak_bytes;   /* the most that was live at once */
 	uint64_t given_bytes;  /* peak_bytes with the rounding to the driver's units, about */
