@@ -18,6 +18,7 @@
 #include "analyzer/model/counts/ledger.h"
 #include "analyzer/model/counts/sample_wait.h"
 #include "analyzer/model/counts/tracks.h"
+#include "analyzer/report/bundle_path.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/report/operator.h"
 #include "analyzer/report/place.h"
@@ -476,22 +477,12 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 static void retain(struct sl_report *report)
 {
 	unsigned most = report->options.oom_max_dumps ? report->options.oom_max_dumps : SL_OOM_DUMPS;
-	SL_VECTOR(uint64_t) times = {0};
+	size_t count;
+	uint64_t *times = sl_bundle_times(report, &count);
 
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++) {
-			if (report->processes[i].model->ooms.item[k].group != k)
-				continue;
-			*SL_PUSH(&times) = sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
-		}
-	if (times.count > most) {
-		const uint64_t *from = &times.item[times.count - most];
-
-		qsort(times.item, times.count, sizeof(*times.item), sl_stats_by_number);
-		for (unsigned i = 0; i < report->process_count; i++)
-			report->processes[i].bundles_from_ns = *from + (from[-1] == *from); /* of equal ones all go */
-	}
-	free(times.item);
+	for (unsigned i = 0; count > most && i < report->process_count; i++) /* of equal ones all go */
+		report->processes[i].bundles_from_ns = times[count - most] + (times[count - most - 1] == times[count - most]);
+	free(times);
 }
 
 /* True: the program's own lines are the same, from the place to the outermost: what failed is within one call of the program. */

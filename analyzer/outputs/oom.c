@@ -8,7 +8,6 @@
 #include "analyzer/report/owners.h"
 #include "analyzer/outputs/output.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/stats.h"
 #include "analyzer/report/bundle_path.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/upstream/upstream.h"
@@ -164,7 +163,7 @@ static bool write_bundle(struct sl_report *report, struct sl_process *process, c
 	const struct sl_bundle bundle = {
 		.created_at_ns = when,
 		.pid = process->trace->header.pid,
-		.backend = hook && (hook->family == SL_FAMILY_hip || hook->family == SL_FAMILY_hsa) ? "rocm" : "cuda",
+		.backend = sl_bundle_backend(process, oom),
 		.reason = sl_bundle_reason(oom),
 		.exception_type = oom->reported_by_torch ? "OutOfMemoryError" : NULL,
 		.exception_module = oom->reported_by_torch ? "torch" : NULL,
@@ -188,24 +187,13 @@ static bool write_bundle(struct sl_report *report, struct sl_process *process, c
 /* Forgets the paths of the bundles that were removed, which are the oldest. */
 static void forget(struct sl_report *report, size_t removed)
 {
-	SL_VECTOR(uint64_t) times = {0};
+	size_t count;
+	uint64_t *times = sl_bundle_times(report, &count);
 
-	for (unsigned i = 0; i < report->process_count && removed; i++) {
-		const struct sl_process *process = &report->processes[i];
-
-		for (size_t k = 0; k < process->model->ooms.count; k++) {
-			uint64_t at = sl_process_unix(process, process->model->ooms.item[k].time_ns);
-
-			if (process->model->ooms.item[k].group == k && at >= process->bundles_from_ns)
-				*SL_PUSH(&times) = at;
-		}
-	}
-	if (times.count)
-		qsort(times.item, times.count, sizeof(*times.item), sl_stats_by_number);
-	removed = removed < times.count ? removed : times.count;
+	removed = removed < count ? removed : count;
 	for (unsigned i = 0; i < report->process_count && removed; i++)
-		report->processes[i].bundles_kept_ns = times.item[removed - 1] + 1;
-	free(times.item);
+		report->processes[i].bundles_kept_ns = times[removed - 1] + 1;
+	free(times);
 }
 
 static bool write_all(struct sl_report *report, const char *path)
@@ -223,7 +211,7 @@ static bool write_all(struct sl_report *report, const char *path)
 		for (size_t k = 0; k < process->model->ooms.count && fine; k++) {
 			const struct sl_oom *oom = &process->model->ooms.item[k];
 
-			if (oom->group != k || sl_process_unix(process, oom->time_ns) < process->bundles_from_ns)
+			if (!sl_bundle_is_of(process, k))
 				continue;
 			if (!made)
 				fine = made = !mkdir(path, 0700) || errno == EEXIST;
