@@ -276,28 +276,23 @@ static void find_gaps(struct sl_report *report)
 	double floor = floor_of(report);
 	struct sl_arena arena = {0};
 	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
-	struct sl_session_series series;
-	struct sl_gap_result gaps = {.count = 0};
-	struct sl_phases phases;
+	struct sl_session_answers answers = {.gaps.count = 0};
+	const struct sl_gap_finding *gap;
 
-	if (telemetry->selected && !shares_a_device(report)) {
-		sl_series_init(&series, telemetry->selected);
-		sl_phases_init(&phases, &series);
-		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
-		sl_phases_free(&phases);
-		sl_series_free(&series);
-	}
-	for (size_t i = 0; i < gaps.count; i++) {
-		if (moved(&gaps.findings[i]) < floor)
+	if (telemetry->selected && !shares_a_device(report))
+		sl_session_answers_init(&answers, telemetry->selected, &sl_gap_defaults);
+	for (gap = answers.gaps.findings; gap < answers.gaps.findings + answers.gaps.count; gap++) {
+		if (moved(gap) < floor)
 			continue;
-		sl_report_find(report, &(struct sl_finding){.kind = sl_found_by_name(sl_gap_kind_names[gaps.findings[i].kind]),
-							    .severity = gaps.findings[i].critical ? "critical" : "warning",
+		sl_report_find(report, &(struct sl_finding){.kind = sl_found_by_name(sl_gap_kind_names[gap->kind]),
+							    .severity = gap->critical ? "critical" : "warning",
 							    .class = SL_GATE_GAP,
 							    .process = -1,
 							    .device = -1,
 							    .bytes = SL_UNKNOWN,
-							    .text = strdup(gaps.findings[i].description)});
+							    .text = strdup(gap->description)});
 	}
+	sl_session_answers_free(&answers);
 	sl_telemetry_free(telemetry);
 	sl_arena_free(&arena);
 }

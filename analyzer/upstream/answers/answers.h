@@ -215,6 +215,17 @@ struct sl_gap_result {
 void sl_gap_analyze(const struct sl_series *series, struct sl_phases *phases, const struct sl_gap_thresholds *thresholds,
 		    struct sl_gap_result *result);
 
+/* What upstream finds in a session, over its samples in time order. */
+struct sl_session_answers {
+	struct sl_session_series series;
+	struct sl_phases phases;
+	struct sl_gap_result gaps;
+};
+
+void sl_session_answers_init(struct sl_session_answers *answers, const struct sl_session *session,
+			     const struct sl_gap_thresholds *thresholds);
+void sl_session_answers_free(struct sl_session_answers *answers);
+
 /* The object `evidence` of one finding. */
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding);
 

@@ -516,17 +516,16 @@ static void phases_write(struct sl_json *j, const char *key, const struct sl_pha
 	free(paths);
 }
 
-static void write_session(struct sl_json *j, const struct sl_session *session, const struct sl_session_series *series,
-			  const struct sl_gap_thresholds *thresholds)
+static void write_session(struct sl_json *j, const struct sl_session *session, const struct sl_gap_thresholds *thresholds)
 {
-	struct sl_phases phases;
-	struct sl_gap_result gaps;
+	struct sl_session_answers answers;
+	const struct sl_session_series *series = &answers.series;
 	struct sl_markers markers;
 	int64_t samples = 0;
 
 	for (size_t i = 0; i < session->count; i++)
 		samples += sl_event_is_sample(&session->events[i]);
-	sl_phases_init(&phases, series);
+	sl_session_answers_init(&answers, session, thresholds);
 	sl_json_object(j, session->summary.session_id);
 	sl_json_flat(j);
 	sl_json_int(j, "event_count", (int64_t)session->count);
@@ -537,18 +536,17 @@ static void write_session(struct sl_json *j, const struct sl_session *session, c
 		write_event(j, "derived_first_event", &session->events[0]);
 	else
 		sl_json_null(j, "derived_first_event");
-	sl_markers_derive(series, &phases, &markers);
+	sl_markers_derive(series, &answers.phases, &markers);
 	markers_write(j, "timeline_markers", &markers);
 	sl_markers_free(&markers);
-	phases_write(j, "phase_spans", &phases, series);
-	sl_gap_analyze(&series->all, &phases, thresholds, &gaps);
-	gap_write(j, "gap_analysis", &gaps);
-	write_gaps_by_rank(j, series, &phases, thresholds);
-	write_collectives(j, series, &phases);
-	write_cross_rank(j, "cross_rank_analysis", series, &phases);
+	phases_write(j, "phase_spans", &answers.phases, series);
+	gap_write(j, "gap_analysis", &answers.gaps);
+	write_gaps_by_rank(j, series, &answers.phases, thresholds);
+	write_collectives(j, series, &answers.phases);
+	write_cross_rank(j, "cross_rank_analysis", series, &answers.phases);
 	sl_rollup_write(j, "rollup", session, series, SL_ROLLUP_WINDOW_NS);
 	sl_json_end(j);
-	sl_phases_free(&phases);
+	sl_session_answers_free(&answers);
 }
 
 int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
@@ -567,13 +565,8 @@ int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const str
 	}
 	sl_json_end(j);
 	sl_json_object(j, "per_session");
-	for (size_t i = 0; i < t->sessions.count; i++) {
-		struct sl_session_series series;
-
-		sl_series_init(&series, &t->sessions.item[i]);
-		write_session(j, &t->sessions.item[i], &series, &options->thresholds);
-		sl_series_free(&series);
-	}
+	for (size_t i = 0; i < t->sessions.count; i++)
+		write_session(j, &t->sessions.item[i], &options->thresholds);
 	sl_json_end(j);
 	sl_issues_write(j, "issues", t, options->issue_states);
 	sl_json_end(j);
@@ -583,25 +576,20 @@ int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const str
 void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
 {
 	const struct sl_session nothing = {0}, *session = t->selected ? t->selected : &nothing;
-	struct sl_session_series series;
-	struct sl_phases phases;
-	struct sl_gap_result gaps;
+	struct sl_session_answers answers;
 	struct sl_collective_result collectives;
 
 	options = options ? options : &sl_emit_defaults;
-	sl_series_init(&series, session);
-	sl_phases_init(&phases, &series);
-	sl_gap_analyze(&series.all, &phases, &options->thresholds, &gaps);
-	gap_write(j, "gap_findings", &gaps);
-	sl_collective_analyze(&series, &phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &collectives);
+	sl_session_answers_init(&answers, session, &options->thresholds);
+	gap_write(j, "gap_findings", &answers.gaps);
+	sl_collective_analyze(&answers.series, &answers.phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &collectives);
 	sl_collective_write(j, "collective_attribution", &collectives);
 	sl_collective_free(&collectives);
 	if (t->selected)
-		write_cross_rank(j, "cross_rank", &series, &phases);
+		write_cross_rank(j, "cross_rank", &answers.series, &answers.phases);
 	else
 		sl_json_null(j, "cross_rank");
-	sl_phases_free(&phases);
-	sl_series_free(&series);
+	sl_session_answers_free(&answers);
 }
 
 void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context)
@@ -615,18 +603,13 @@ void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *co
 					 : sl_arena_printf(&arena, "%s: %s", p->file, p->reason));
 	}
 	for (size_t i = 0; i < t->sessions.count; i++) {
-		struct sl_session_series series;
-		struct sl_phases phases;
-		struct sl_gap_result gaps;
+		struct sl_session_answers answers;
 
-		sl_series_init(&series, &t->sessions.item[i]);
-		sl_phases_init(&phases, &series);
-		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
-		if (gaps.no_times)
+		sl_session_answers_init(&answers, &t->sessions.item[i], &sl_gap_defaults);
+		if (answers.gaps.no_times)
 			warning(context, sl_arena_printf(&arena, "session %s: all samples have one time, so it has no drift",
 							 t->sessions.item[i].summary.session_id));
-		sl_phases_free(&phases);
-		sl_series_free(&series);
+		sl_session_answers_free(&answers);
 	}
 	sl_arena_free(&arena);
 }

@@ -279,6 +279,20 @@ void sl_gap_analyze(const struct sl_series *series, struct sl_phases *phases, co
 	sl_arena_free(&arena);
 }
 
+void sl_session_answers_init(struct sl_session_answers *answers, const struct sl_session *session,
+			     const struct sl_gap_thresholds *thresholds)
+{
+	sl_series_init(&answers->series, session);
+	sl_phases_init(&answers->phases, &answers->series);
+	sl_gap_analyze(&answers->series.all, &answers->phases, thresholds, &answers->gaps);
+}
+
+void sl_session_answers_free(struct sl_session_answers *answers)
+{
+	sl_phases_free(&answers->phases);
+	sl_series_free(&answers->series);
+}
+
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding)
 {
 	sl_json_object(j, key);

@@ -627,19 +627,14 @@ static void add_hidden_memory(struct issue_list *all, const struct sl_telemetry 
 {
 	for (size_t s = 0; s < t->loaded.count; s++) {
 		const struct sl_session *session = &t->loaded.item[s];
-		struct sl_session_series series;
-		struct sl_gap_result gaps;
-		struct sl_phases phases;
+		struct sl_session_answers answers;
 
 		if (!has_issues(session) || session->count < 3)
 			continue;
-		sl_series_init(&series, session);
-		sl_phases_init(&phases, &series);
-		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
-		for (size_t i = 0; i < gaps.count; i++)
-			add_finding(all, session, &gaps.findings[i]);
-		sl_phases_free(&phases);
-		sl_series_free(&series);
+		sl_session_answers_init(&answers, session, &sl_gap_defaults);
+		for (size_t i = 0; i < answers.gaps.count; i++)
+			add_finding(all, session, &answers.gaps.findings[i]);
+		sl_session_answers_free(&answers);
 	}
 }
 

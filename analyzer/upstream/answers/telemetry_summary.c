@@ -79,21 +79,16 @@ static void put_causes(FILE *out, const struct sl_session_series *series, struct
 
 static void put_findings(FILE *out, const struct sl_session *session, const struct sl_emit_options *options)
 {
-	struct sl_session_series series;
-	struct sl_phases phases;
-	struct sl_gap_result gaps;
+	struct sl_session_answers answers;
 
-	sl_series_init(&series, session);
-	sl_phases_init(&phases, &series);
-	sl_gap_analyze(&series.all, &phases, &options->thresholds, &gaps);
+	sl_session_answers_init(&answers, session, &options->thresholds);
 	sl_escape_print(out, "\nfindings in %s\n", session->summary.session_id);
-	put_gaps(out, &gaps);
-	put_collectives(out, &series, &phases);
-	put_causes(out, &series, &phases);
-	if (gaps.count == 0)
+	put_gaps(out, &answers.gaps);
+	put_collectives(out, &answers.series, &answers.phases);
+	put_causes(out, &answers.series, &answers.phases);
+	if (answers.gaps.count == 0)
 		fputs("  no gap above 5 % of the device\n", out);
-	sl_phases_free(&phases);
-	sl_series_free(&series);
+	sl_session_answers_free(&answers);
 }
 
 static void put_issues(FILE *out, const struct sl_telemetry *t, const struct sl_emit_options *options)
