@@ -22,21 +22,15 @@ static const struct {
 	{"Adam", 2}, {"LAMB", 2}, {"Adadelta", 2}, {"Adagrad", 1}, {"RMSprop", 1}, {"SGD", 1}, {"Lion", 1},
 };
 
-static const struct sl_site *site_of(const struct sl_process *process, const struct sl_owner *owner)
-{
-	return &process->model->sites.item[owner->site];
-}
-
 /* A block that was held at the error and came by the same Python lines as the request; NULL: there is none. */
 static const struct sl_site *alike(const struct sl_process *process, const struct sl_oom *oom)
 {
-	for (unsigned i = 0; i < oom->owner_count; i++) {
-		const struct sl_site *site = site_of(process, &oom->owners[i]);
+	const struct sl_site *site;
 
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));)
 		if (oom->stack.python ? site->stack.python == oom->stack.python : sl_stack_same(site->stack, oom->stack))
-			return site;
-	}
-	return NULL;
+			break;
+	return site;
 }
 
 /* What was held for each purpose.  The owners of an error are its largest; where they lack some, the peak tells, if it is then. */
@@ -46,10 +40,7 @@ static void take_roles(struct sl_process *process, const struct sl_oom *oom, uin
 
 	if (state->known_peak == oom->live_bytes && sl_roles_at_peak(process, state, bytes))
 		return;
-	memset(bytes, 0, SL_ROLE_COUNT * sizeof(*bytes));
-	for (unsigned i = 0; i < oom->owner_count; i++)
-		if (sl_owners_shows(process, site_of(process, &oom->owners[i])))
-			bytes[sl_roles_of(process, site_of(process, &oom->owners[i]))] += oom->owners[i].bytes;
+	sl_roles_at_error(process, oom, bytes);
 }
 
 /* The values that the optimizer keeps, by its name in the stack; 0: the stack does not name one. */
@@ -355,19 +346,17 @@ static bool is_set_up(struct sl_process *process, struct sl_stack stack)
 /* Keys and values of attention, kept for each token of each sequence. */
 static bool tell_caches(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_site *largest = NULL;
+	const struct sl_site *largest = NULL, *site;
 	uint64_t bytes = 0, blocks = 0, most = 0, born = 0;
 
-	for (unsigned i = 0; i < oom->owner_count; i++) {
-		const struct sl_site *site = site_of(process, &oom->owners[i]);
-
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));) {
 		if (site->kind != SL_KIND_block || !is_cache(process, site->stack))
 			continue;
-		bytes += oom->owners[i].bytes;
-		blocks += oom->owners[i].blocks;
+		bytes += owner->bytes;
+		blocks += owner->blocks;
 		born += site->total_blocks;
-		if (oom->owners[i].bytes > most) {
-			most = oom->owners[i].bytes;
+		if (owner->bytes > most) {
+			most = owner->bytes;
 			largest = site;
 		}
 	}
@@ -385,16 +374,17 @@ static bool tell_caches(struct sl_story *story, struct sl_process *process, cons
 static bool tell_pool(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	uint64_t held = oom->torch.pool_reserved_bytes, used = oom->torch.pool_allocated_bytes;
-	const struct sl_site *pool = NULL;
+	const struct sl_owner *owner = NULL;
+	const struct sl_site *pool;
 	const char *library;
 	bool jax;
 
 	if (!oom->torch.told || held < used || held - used < sl_oom_causes_missing(oom))
 		return false;
-	for (unsigned i = 0; i < oom->owner_count && !pool; i++)
-		if (site_of(process, &oom->owners[i])->pooled)
-			pool = site_of(process, &oom->owners[i]);
-	if (!pool)
+	do
+		owner = sl_owners_at_error(process, oom, owner, &pool);
+	while (owner && !pool->pooled);
+	if (!owner)
 		return false;
 	library = sl_model_library(process->model, pool);
 	jax = strstr(library, "xla") || strstr(library, "jax");

@@ -7,6 +7,7 @@
 #include "analyzer/base/amounts.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/leak_list.h"
+#include "analyzer/report/owners.h"
 #include "analyzer/report/place.h"
 #include "analyzer/report/roles.h"
 
@@ -31,16 +32,15 @@ static const struct sl_oom *caught_before(const struct sl_process *process, cons
  */
 static uint64_t unreturned_at(struct sl_process *process, const struct sl_oom *oom, const struct sl_chain *tried, unsigned outer)
 {
+	const struct sl_site *site;
 	uint64_t bytes[2] = {0};
 	struct sl_chain other;
 
-	for (unsigned i = 0; i < oom->owner_count; i++) {
-		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
-
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));) {
 		sl_place_take(&other, process, site->stack);
 		if (sl_place_shared(tried, &other) > outer &&
-		    (2 * oom->owners[i].blocks <= site->total_blocks || sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS))
-			bytes[site->kind == SL_KIND_block] += oom->owners[i].bytes;
+		    (2 * owner->blocks <= site->total_blocks || sl_roles_of(process, site) == SL_ROLE_ACTIVATIONS))
+			bytes[site->kind == SL_KIND_block] += owner->bytes;
 	}
 	return bytes[oom->torch.used]; /* PyTorch's segments stay for other tensors */
 }
@@ -103,17 +103,16 @@ static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, 
 {
 	bool tensors = kept->track->kind == SL_KIND_block;
 	uint64_t then = 0, all = tensors ? oom->torch.allocated_bytes : oom->live_bytes, listed = 0;
+	const struct sl_site *site;
 	char place[300], other[300];
 
 	sl_leak_list_line(process, kept->track->stack, place, sizeof(place)); /* whatever it went through to its place */
-	for (unsigned i = 0; i < oom->owner_count; i++) {
-		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
-
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));) {
 		if ((site->kind == SL_KIND_block) != tensors) /* segments have the lines of their first tensors */
 			continue;
 		sl_leak_list_line(process, site->stack, other, sizeof(other));
-		then += strcmp(place, other) ? 0 : oom->owners[i].bytes;
-		listed += oom->owners[i].bytes;
+		then += strcmp(place, other) ? 0 : owner->bytes;
+		listed += owner->bytes;
 	}
 	if (oom->owner_count == SL_OWNERS_MAX && listed < all && kept->bytes <= then + (all - listed))
 		return kept->bytes;
@@ -288,10 +287,10 @@ static bool tell_request(struct sl_story *story, const struct sl_oom *oom)
 static bool is_there(const struct sl_process *process, const struct sl_oom *oom, const struct sl_track *track)
 {
 	bool there = sl_tracks_alike(process->model->defs, track->stack, oom->stack);
+	const struct sl_site *site;
 
-	for (unsigned i = 0; i < oom->owner_count && !there; i++)
-		there = &process->model->tracks.item[process->model->sites.item[oom->owners[i].site].track] == track &&
-			oom->owners[i].bytes >= sl_oom_causes_missing(oom);
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));)
+		there |= &process->model->tracks.item[site->track] == track && owner->bytes >= sl_oom_causes_missing(oom);
 	return there;
 }
 
@@ -394,6 +393,7 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 	uint64_t before, most = oom->live_bytes + oom->asked_bytes, then_ns;
 	struct sl_stack stack = oom->stack;
 	bool begun = false;
+	const struct sl_site *site;
 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
 		return false;
@@ -409,14 +409,11 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 			return false; /* growing requests explain more */
 	}
 	then_ns = timeline->begin_ns + ((uint64_t)(line->first + bins - (uint32_t)(SL_QUARTER * bins)) << timeline->shift);
-	for (unsigned i = oom->owner_count; i--;) {
-		const struct sl_site *site = &process->model->sites.item[oom->owners[i].site];
-
-		if (process->model->tracks.item[site->track].first_ns >= then_ns) {
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));)
+		if (!begun && process->model->tracks.item[site->track].first_ns >= then_ns) {
 			stack = site->stack;
 			begun = true;
 		}
-	}
 	if (!begun && find_first_rise(oom))
 		return false;
 	*story = (struct sl_story){
@@ -462,10 +459,10 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 /* The place that held most kept all that it had asked for.  A trace does not show whether that or this request is too much. */
 static bool tell_holder(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_owner *most = oom->owner_count ? &oom->owners[0] : NULL;
-	const struct sl_site *site = most ? &process->model->sites.item[most->site] : NULL;
+	const struct sl_site *site;
+	const struct sl_owner *most = sl_owners_at_error(process, oom, NULL, &site);
 
-	if (!site || most->blocks != process->model->tracks.item[site->track].births || most->bytes < sl_oom_causes_missing(oom))
+	if (!most || most->blocks != process->model->tracks.item[site->track].births || most->bytes < sl_oom_causes_missing(oom))
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_HOLDER, .stack = site->stack, .bytes = most->bytes, .count = most->blocks};
 	return true;

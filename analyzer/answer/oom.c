@@ -99,10 +99,8 @@ static bool is_weak(enum sl_story_kind kind)
 }
 
 /* What made the owner's largest block.  Its native frames are those of its tensor, where a dry run told it. */
-static const struct sl_operator *operator_of(const struct error *e, const struct sl_owner *owner)
+static const struct sl_operator *operator_of(const struct error *e, const struct sl_owner *owner, struct sl_stack stack)
 {
-	struct sl_stack stack = e->process->model->sites.item[owner->site].stack;
-
 	if (!stack.native && owner->tensor)
 		stack.native = e->process->model->tensors.item[owner->tensor].native;
 	return sl_operator_of(e->process, stack);
@@ -110,9 +108,11 @@ static const struct sl_operator *operator_of(const struct error *e, const struct
 
 static const struct sl_operator *operator_of_story(const struct error *e)
 {
-	for (unsigned i = 0; i < e->oom->owner_count; i++)
-		if (sl_stack_same(e->process->model->sites.item[e->oom->owners[i].site].stack, e->story->stack))
-			return operator_of(e, &e->oom->owners[i]);
+	const struct sl_site *site;
+
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, e->oom, owner, &site));)
+		if (sl_stack_same(site->stack, e->story->stack))
+			return operator_of(e, owner, site->stack);
 	return sl_operator_of(e->process, e->story->stack);
 }
 
@@ -120,16 +120,14 @@ static const struct sl_operator *operator_of_story(const struct error *e)
 static uint64_t held_by(const struct error *e, const char *name, bool line)
 {
 	const struct sl_operator *ran;
+	const struct sl_site *site;
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < e->oom->owner_count; i++) {
-		const struct sl_site *site = &e->process->model->sites.item[e->oom->owners[i].site];
-
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, e->oom, owner, &site));)
 		if (sl_owners_shows(e->process, site) &&
 		    (!line || sl_place_key(e->process, site->stack) == sl_place_key(e->process, e->oom->stack)) &&
-		    (ran = operator_of(e, &e->oom->owners[i])) && !strcmp(ran->name, name))
-			bytes += e->oom->owners[i].bytes;
-	}
+		    (ran = operator_of(e, owner, site->stack)) && !strcmp(ran->name, name))
+			bytes += owner->bytes;
 	return bytes;
 }
 
@@ -180,14 +178,14 @@ static bool fix_role(struct error *e)
 {
 	uint64_t bytes[SL_ROLE_COUNT] = {0};
 	struct sl_stack most[SL_ROLE_COUNT] = {0};
+	const struct sl_site *site;
 
-	for (unsigned i = 0; i < e->oom->owner_count; i++) {
-		const struct sl_site *site = &e->process->model->sites.item[e->oom->owners[i].site];
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, e->oom, owner, &site));) {
 		enum sl_role role = sl_owners_shows(e->process, site) ? sl_roles_of(e->process, site) : SL_ROLE_UNKNOWN;
 
 		if (!bytes[role])
 			most[role] = site->stack;
-		bytes[role] += e->oom->owners[i].bytes;
+		bytes[role] += owner->bytes;
 	}
 	for (unsigned role = 0; role < SL_ROLE_COUNT; role++) {
 		if (!by_role[role] || !bytes[role] || bytes[role] < e->oom->live_bytes / 2)
@@ -501,16 +499,16 @@ static void tell_input(struct error *e)
 static bool is_of_weights(const struct error *e)
 {
 	const struct sl_tensor *tensors = e->process->model->tensors.item;
-	const struct sl_site *sites = e->process->model->sites.item;
+	const struct sl_site *site;
 	uint32_t shape = 0;
 	bool same = false;
 
-	for (unsigned i = 0; i < e->oom->owner_count; i++)
-		if (sites[e->oom->owners[i].site].stack.python == e->story->stack.python && e->oom->owners[i].tensor)
-			shape = tensors[e->oom->owners[i].tensor].shape;
-	for (unsigned i = 0; i < e->oom->owner_count && shape; i++)
-		same |= e->oom->owners[i].tensor && tensors[e->oom->owners[i].tensor].shape == shape &&
-			sl_roles_of(e->process, &sites[e->oom->owners[i].site]) == SL_ROLE_PARAMETERS;
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, e->oom, owner, &site));)
+		if (site->stack.python == e->story->stack.python && owner->tensor)
+			shape = tensors[owner->tensor].shape;
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, e->oom, owner, &site));)
+		same |= shape && owner->tensor && tensors[owner->tensor].shape == shape &&
+			sl_roles_of(e->process, site) == SL_ROLE_PARAMETERS;
 	return same;
 }
 
@@ -640,7 +638,7 @@ static bool tell_other(struct error *e, unsigned most)
 	struct sl_process *other = e->account->others[most].process;
 	const struct sl_device_state *state = e->account->others[most].state;
 	char line[SL_MAKE_LINE] = "";
-	const struct sl_site *largest = NULL;
+	const struct sl_site *largest = NULL, *own;
 	uint64_t bytes = 0, held;
 	bool leaks = false, alike;
 
@@ -655,8 +653,7 @@ static bool tell_other(struct error *e, unsigned most)
 		sl_make_line(line, other, largest->stack);
 	for (size_t i = 0; i < other->kept.count && other->kept.item[i].verdict == SL_KEPT_GROWING; i++)
 		leaks |= !strcmp(line, SL_MAKE_LINE_OF(other, other->kept.item[i].track->stack));
-	alike = e->oom->owner_count &&
-		!strcmp(line, SL_MAKE_LINE_OF(e->process, e->process->model->sites.item[e->oom->owners[0].site].stack));
+	alike = sl_owners_at_error(e->process, e->oom, NULL, &own) && !strcmp(line, SL_MAKE_LINE_OF(e->process, own->stack));
 	if (2 * state->context_bytes >= e->account->others[most].bytes) {
 		sl_make_line(line, other, state->context_stack);
 		WHY(e, "It is mostly contexts%s%s.", line[0] ? ", made at " : "", line);
@@ -727,11 +724,11 @@ static void tell_driver(struct error *e)
 	}
 	const char *pool = SL_MAKE_LINE_OF(e->process, e->process->model->tracks.item[oom->pool_made].stack);
 
+	const struct sl_site *site;
 	uint64_t held = 0;
 
-	for (unsigned i = 0; i < oom->owner_count; i++)
-		if (e->process->model->sites.item[oom->owners[i].site].kind == SL_KIND_pool)
-			held += oom->owners[i].bytes;
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, oom, owner, &site));)
+		held += site->kind == SL_KIND_pool ? owner->bytes : 0;
 	HEAD(e, "the pool of %s has no room for %s", pool, e->asked);
 	if (held > oom->pool_most_bytes) /* other pools hold some of it: no block tells its pool */
 		WHY(e, "its limit (maxSize) is %s. The card had %s free.", SL_ANSWER_SIZE(oom->pool_most_bytes), e->room);
@@ -1091,14 +1088,13 @@ static void note_weights(const struct error *e)
 {
 	bool placed = e->story->kind == SL_STORY_WEIGHTS;
 	uint64_t bytes = placed && e->story->bytes != SL_UNKNOWN ? e->story->count : 0;
+	const struct sl_owner *owner = NULL;
+	const struct sl_site *site;
 
-	for (unsigned i = 0; !placed && i < e->oom->owner_count; i++) {
-		const struct sl_owner *owner = &e->oom->owners[i];
-
+	while (!placed && (owner = sl_owners_at_error(e->process, e->oom, owner, &site)))
 		if (owner->tensor && sl_tensor_element(&e->process->model->tensors.item[owner->tensor]) == 4 &&
-		    sl_roles_of(e->process, &e->process->model->sites.item[owner->site]) == SL_ROLE_PARAMETERS)
+		    sl_roles_of(e->process, site) == SL_ROLE_PARAMETERS)
 			bytes += owner->typed_bytes;
-	}
 	if (e->oom->total_bytes != SL_UNKNOWN && bytes >= e->oom->total_bytes / WEIGHTS_PART)
 		sl_answer_say(e->answer, SL_LABEL_NOTE, "weights have %s in float32, in bfloat16 %s", SL_ANSWER_SIZE(bytes),
 			      SL_ANSWER_SIZE(bytes / 2));

@@ -32,15 +32,10 @@ static const char *put_line(char out[SL_MAKE_LINE], const struct sl_stack_frame 
 /* What was held for a purpose, as far as the largest owners tell. */
 static uint64_t held_for(const struct error *e, enum sl_role role)
 {
-	uint64_t bytes = 0;
+	uint64_t bytes[SL_ROLE_COUNT];
 
-	for (unsigned i = 0; i < e->oom->owner_count; i++) {
-		const struct sl_site *site = &e->process->model->sites.item[e->oom->owners[i].site];
-
-		if (sl_owners_shows(e->process, site) && sl_roles_of(e->process, site) == role)
-			bytes += e->oom->owners[i].bytes;
-	}
-	return bytes;
+	sl_roles_at_error(e->process, e->oom, bytes);
+	return bytes[role];
 }
 
 /* An evaluation with autograd on, or the answer of a teacher: number `at` of the frames is of it. */
@@ -144,10 +139,10 @@ static bool tell_kept_error(struct error *e)
 /* Most of what is held waits in a queue: the line that made it puts it there. */
 static bool tell_queue(struct error *e)
 {
-	const struct sl_owner *most = e->oom->owner_count ? &e->oom->owners[0] : NULL;
+	const struct sl_site *site;
+	const struct sl_owner *most = sl_owners_at_error(e->process, e->oom, NULL, &site);
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const struct sl_site *site = most ? &e->process->model->sites.item[most->site] : NULL;
-	const char *text = site && most->bytes >= e->oom->live_bytes / 2 && sl_process_own(e->process, frames, site->stack)
+	const char *text = most && most->bytes >= e->oom->live_bytes / 2 && sl_process_own(e->process, frames, site->stack)
 				   ? sl_source_line(e->process->report->source, e->process->trace, &frames[0], NULL)
 				   : NULL;
 

@@ -109,18 +109,17 @@ static void put_environment(struct sl_json *j, void *context)
 static void put_owners(struct sl_json *j, void *context)
 {
 	const struct writer *w = context;
+	const struct sl_site *site;
+	char where[512];
 
 	sl_json_array(j, NULL);
-	for (unsigned i = 0; i < w->oom->owner_count; i++) {
-		const struct sl_site *site = &w->process->model->sites.item[w->oom->owners[i].site];
-		char where[512];
-
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(w->process, w->oom, owner, &site));) {
 		sl_owners_line(w->process, site->stack, 8, where, sizeof(where));
 		sl_json_object(j, NULL);
 		sl_json_string(j, "kind", sl_event_kinds[site->kind].name);
 		sl_json_string(j, "library", sl_model_library(w->process->model, site));
-		sl_json_uint(j, "bytes", w->oom->owners[i].bytes);
-		sl_json_uint(j, "blocks", w->oom->owners[i].blocks);
+		sl_json_uint(j, "bytes", owner->bytes);
+		sl_json_uint(j, "blocks", owner->blocks);
 		sl_json_string(j, "where", where);
 		sl_json_end(j);
 	}

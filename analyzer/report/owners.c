@@ -188,3 +188,11 @@ const struct sl_site *sl_owners_next(const struct sl_process *process, int devic
 	}
 	return NULL;
 }
+
+const struct sl_owner *sl_owners_at_error(const struct sl_process *process, const struct sl_oom *oom, const struct sl_owner *owner,
+					  const struct sl_site **site)
+{
+	owner = owner ? owner + 1 : oom->owners;
+	*site = owner < oom->owners + oom->owner_count ? &process->model->sites.item[owner->site] : NULL;
+	return *site ? owner : NULL;
+}

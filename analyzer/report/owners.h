@@ -49,3 +49,7 @@ enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL }; /* in the order 
 const struct sl_site *sl_owners_next(const struct sl_process *process, int device, enum sl_weigh weigh, const struct sl_site *site,
 				     uint64_t *bytes);
 #define SL_DEVICE_ANY INT_MIN /* -1 is the host */
+
+/* The next of the largest at an error, after `owner` (NULL: the largest of all), and its site.  NULL: none is left. */
+const struct sl_owner *sl_owners_at_error(const struct sl_process *process, const struct sl_oom *oom, const struct sl_owner *owner,
+					  const struct sl_site **site);

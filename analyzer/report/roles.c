@@ -440,6 +440,16 @@ struct sl_born sl_roles_workspaces(struct sl_process *process, const struct sl_s
 	return taken;
 }
 
+void sl_roles_at_error(struct sl_process *process, const struct sl_oom *oom, uint64_t bytes[SL_ROLE_COUNT])
+{
+	const struct sl_site *site;
+
+	memset(bytes, 0, SL_ROLE_COUNT * sizeof(*bytes));
+	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));)
+		if (sl_owners_shows(process, site))
+			bytes[sl_roles_of(process, site)] += owner->bytes;
+}
+
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT])
 {
 	const struct sl_model *model = process->model;

@@ -42,6 +42,9 @@ struct sl_born sl_roles_workspaces(struct sl_process *process, const struct sl_s
 /* Bytes of each role at the device's peak of held memory; false: nothing of it is known. */
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT]);
 
+/* The same at an error, of its largest owners. */
+void sl_roles_at_error(struct sl_process *process, const struct sl_oom *oom, uint64_t bytes[SL_ROLE_COUNT]);
+
 /*
  * True: since the place first asked for memory, all of its kind was asked for in fewer than four calls from one line: of a module,
  * a constructor, a backward pass or an optimizer.  Of rounds of the program's own this shows too few.
