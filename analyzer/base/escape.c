@@ -319,3 +319,16 @@ int sl_escape_print(FILE *out, const char *format, ...)
 	va_end(args);
 	return p.written;
 }
+
+int sl_escape_fail(const char *program, int status, const char *format, ...)
+{
+	va_list arguments;
+	char *why;
+
+	va_start(arguments, format);
+	why = sl_memory_vprint(format, arguments);
+	va_end(arguments);
+	sl_escape_print(stderr, "%s: %s\n", program, why);
+	free(why);
+	return status;
+}

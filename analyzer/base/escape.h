@@ -33,3 +33,6 @@ void sl_escape_address(FILE *out, const char *text, const char *plain);
 
 /* fprintf in which every %s is cleaned as SL_ESCAPE_LINE.  Returns the bytes written, for columns.  Texts of threads do not mix. */
 int sl_escape_print(FILE *out, const char *format, ...) __attribute__((format(printf, 2, 3)));
+
+/* Prints "PROGRAM: ..." as a line on stderr, cleaned like a text.  Returns the status. */
+int sl_escape_fail(const char *program, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));

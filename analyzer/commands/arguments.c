@@ -23,19 +23,6 @@ enum {
 #define ENTRY(name) &sl_command_##name,
 static const struct sl_command *const commands[] = {SL_COMMANDS(ENTRY)};
 
-int sl_command_fail(int status, const char *format, ...)
-{
-	va_list arguments;
-	char *why;
-
-	va_start(arguments, format);
-	why = sl_memory_vprint(format, arguments);
-	va_end(arguments);
-	sl_escape_print(stderr, "stormlog-analyze: %s\n", why);
-	free(why);
-	return status;
-}
-
 void sl_arguments_wrap(FILE *out, size_t at, size_t column, const char *words)
 {
 	bool first = true;
@@ -139,8 +126,7 @@ static int refuse(const struct sl_arguments *options, const char *text)
 	for (const struct sl_option *o = options->command->table; o->name && text[1] == '-'; o++)
 		sl_nearest_consider(&nearest, o->name);
 	if (!strcmp(text, "--json")) {
-		sl_command_fail(WRONG, "%s prints no answer that --json could write", options->command->name);
-		return WRONG;
+		return sl_command_fail(WRONG, "%s prints no answer that --json could write", options->command->name);
 	}
 	for (; options->command->run == sl_command_report.run && !other && of < SL_COUNT(commands); of++)
 		for (const struct sl_option *o = commands[of]->table; o->name && !other; o++)
@@ -153,9 +139,8 @@ static int refuse(const struct sl_arguments *options, const char *text)
 										    : other->value;
 
 		rest += *rest && !strcmp(*rest, verb);
-		sl_command_fail(WRONG, "%s is an option of %s: stormlog-analyze %s %s%s%s %s", other->name, verb, verb, other->name,
-				*value ? " " : "", value, *rest ?: "PATH");
-		return WRONG;
+		return sl_command_fail(WRONG, "%s is an option of %s: stormlog-analyze %s %s%s%s %s", other->name, verb, verb,
+				       other->name, *value ? " " : "", value, *rest ?: "PATH");
 	}
 	if (nearest.name)
 		sl_escape_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
@@ -195,8 +180,7 @@ static int next(struct sl_arguments *options)
 		} else if ((options->value = value_of(options, o))) {
 			return i;
 		} else if (!strcmp(text, o->name) || (o->letter && text[1] == o->letter)) {
-			sl_escape_print(stderr, "stormlog-analyze: %s needs %s\n", text, o->value);
-			return WRONG;
+			return sl_command_fail(WRONG, "%s needs %s", text, o->value);
 		}
 	}
 	return refuse(options, text);

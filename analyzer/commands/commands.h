@@ -9,6 +9,7 @@
  */
 #pragma once
 
+#include "analyzer/base/escape.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/catalogue/catalogue.h"
 #include "analyzer/exports/export.h"
@@ -57,8 +58,7 @@ bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json 
 
 enum { SL_EXIT_FINE = 0, SL_EXIT_LIMIT = 1, SL_EXIT_USAGE = 2, SL_EXIT_UNREADABLE = 3, SL_EXIT_UNSAVED = 4 };
 
-/* Prints a sentence on stderr, without a line break in `format`, and returns the status. */
-int sl_command_fail(int status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+#define sl_command_fail(...) sl_escape_fail("stormlog-analyze", __VA_ARGS__)
 
 struct sl_option;
 struct sl_arguments;

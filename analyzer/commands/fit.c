@@ -57,10 +57,8 @@ static bool take_sizes(struct sl_fit_question *asked, const char *value, bool of
 {
 	char text[64];
 
-	if (asked->capacity_count && asked->of_allocator != of_allocator) {
-		fputs("stormlog-analyze: --capacity and --allocator-capacity exclude each other\n", stderr);
-		return false;
-	}
+	if (asked->capacity_count && asked->of_allocator != of_allocator)
+		return sl_command_fail(false, "--capacity and --allocator-capacity exclude each other");
 	asked->of_allocator = of_allocator;
 	for (bool more = true; more; value++) {
 		size_t length = strcspn(value, ",");
@@ -110,10 +108,8 @@ static bool take_releases(struct sl_fit_question *asked, const char *value)
 		if (strncmp(value, "2.", 2) || value[2] < '0' || value[2] > '9')
 			return false;
 		minor = strtoul(value + 2, &end, 10);
-		if ((*end && *end != ',') || minor > SL_FIT_NEWEST || asked->release_count == SL_FIT_RELEASES) {
-			fprintf(stderr, "stormlog-analyze: at most %d releases, of 2.0 to 2.%d\n", SL_FIT_RELEASES, SL_FIT_NEWEST);
-			return false;
-		}
+		if ((*end && *end != ',') || minor > SL_FIT_NEWEST || asked->release_count == SL_FIT_RELEASES)
+			return sl_command_fail(false, "at most %d releases, of 2.0 to 2.%d", SL_FIT_RELEASES, SL_FIT_NEWEST);
 		asked->releases[asked->release_count++] = SL_FIT_RELEASE(2, (unsigned)minor);
 		value = end;
 		more = *value == ',';

@@ -321,10 +321,8 @@ int sl_trials_largest(struct sl_trials *all)
 	all->rest = fill_in;
 	for (unsigned i = 0; i < all->ranges && !why; i++)
 		why = read_range(all, &all->range[i]);
-	if (why || !sl_trials_begin(all)) {
-		sl_escape_print(stderr, "stormlog-run: --largest%s\n", why ?: ": no process can be started");
-		return FAILED;
-	}
+	if (why || !sl_trials_begin(all))
+		return sl_escape_fail("stormlog-run", FAILED, "--largest%s", why ?: ": no process can be started");
 	for (unsigned c = 0; c < all->cards; c++) {
 		s.found.card_name[c] = all->card[c].id;
 		s.recorder = all->card[c].memory > all->card[s.recorder].memory ? c : s.recorder;

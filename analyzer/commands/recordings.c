@@ -59,11 +59,8 @@ bool sl_recordings_add_all(struct sl_follow *follow, const struct sl_arguments *
 		unsigned before = sl_follow_count(follow);
 		struct stat st;
 
-		if (!sl_recordings_add(follow, options->paths[i])) {
-			sl_escape_print(stderr, "stormlog-analyze: %s: no such path, nor a process that records\n",
-					options->paths[i]);
-			return false;
-		}
+		if (!sl_recordings_add(follow, options->paths[i]))
+			return sl_command_fail(false, "%s: no such path, nor a process that records", options->paths[i]);
 		if (sl_follow_count(follow) == before && !stat(options->paths[i], &st) && S_ISREG(st.st_mode) &&
 		    !is_young(options->paths[i], &st) && !is_followed(follow, &st)) {
 			sl_escape_print(stderr, "stormlog-analyze: %s: no recording can be read there\n", options->paths[i]);

@@ -160,11 +160,8 @@ static int print_telemetry_summary(const struct page *page, struct sl_destinatio
 		sl_telemetry_summary(stdout, page->telemetry, &options->emit);
 	if (!*place->folder)
 		return SL_EXIT_FINE;
-	if (!save(place, page)) {
-		sl_escape_print(stderr, "stormlog-analyze: %s; the analysis is not saved (-o DIR names another place)\n",
-				place->why);
-		return SL_EXIT_UNSAVED;
-	}
+	if (!save(place, page))
+		return sl_command_fail(SL_EXIT_UNSAVED, "%s; the analysis is not saved (-o DIR names another place)", place->why);
 	if (*place->why)
 		sl_escape_print(stderr, "stormlog-analyze: %s\n", place->why);
 	if (!options->quiet)
@@ -406,10 +403,7 @@ static bool choose_place(struct sl_destination *place, const char *folder, const
 
 	if (!*folder || (!native && !options->output && !stat(paths[0], &st) && !S_ISDIR(st.st_mode)))
 		return true;
-	if (sl_destination_choose(place, folder, paths))
-		return true;
-	sl_escape_print(stderr, "stormlog-analyze: %s\n", place->why);
-	return false;
+	return sl_destination_choose(place, folder, paths) || sl_command_fail(false, "%s", place->why);
 }
 
 static int print_json(struct sl_report *report)

@@ -129,10 +129,8 @@ void sl_sandbox_setup(const struct sl_verb_files *files)
 {
 	char why[PATH_MAX + 100];
 
-	if (!sl_sandbox_may_write(files, why, sizeof(why))) {
-		sl_escape_print(stderr, "stormlog-analyze: %s\n", why);
-		exit(SL_EXIT_USAGE);
-	}
+	if (!sl_sandbox_may_write(files, why, sizeof(why)))
+		exit(sl_command_fail(SL_EXIT_USAGE, "%s", why));
 	sl_library_search(files->symbols);
 	give_up(files);
 	sl_save_watch_signals();

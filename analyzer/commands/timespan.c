@@ -63,17 +63,13 @@ bool sl_timespan_unix(const struct sl_report *report, const struct sl_timespan *
 		*unix_ns = sl_format_moment(when->text, report->started_unix_ns);
 	} else if (when->kind == SL_WHEN_OOM) {
 		oom = sl_report_first_oom(report, &process);
-		if (!oom) {
-			fputs("stormlog-analyze: no call ran out of memory; \"peak\" is the most that was held\n", stderr);
-			return false;
-		}
+		if (!oom)
+			return sl_command_fail(false, "no call ran out of memory; \"peak\" is the most that was held");
 		*unix_ns = sl_process_unix(process, oom->time_ns);
 	} else if (when->kind == SL_WHEN_TENSORS) {
 		process = sl_devices_fullest_process(report);
-		if (!process) {
-			fputs("stormlog-analyze: no process held memory of a device\n", stderr);
-			return false;
-		}
+		if (!process)
+			return sl_command_fail(false, "no process held memory of a device");
 		*unix_ns = sl_process_unix(process, sl_devices_tensors_peak(process));
 	}
 	return true;

@@ -445,9 +445,7 @@ static bool find_peak_of_kind(const struct sl_report *report, unsigned kind, uin
 			most = row->peak_bytes;
 			*unix_ns = sl_process_unix(&report->processes[i], row->peak_at_ns);
 		}
-	if (!most)
-		sl_escape_print(stderr, "stormlog-analyze: no memory of kind %s was ever held\n", sl_event_kinds[kind].name);
-	return most;
+	return most || sl_command_fail(false, "no memory of kind %s was ever held", sl_event_kinds[kind].name);
 }
 
 /* Prepares the second replay, to an instant or over spans.  False: there is no such moment, which was printed. */
@@ -498,17 +496,13 @@ static bool choose_span(struct options *options)
 	static const char *const whole[] = {"start", "end"};
 
 	options->how.between = options->span[0].text || options->span[1].text;
-	if (options->how.between && options->at.text) {
-		fputs("stormlog-analyze: --at is one moment, --from and --to are two: give the one or the others\n", stderr);
-		return false;
-	}
+	if (options->how.between && options->at.text)
+		return sl_command_fail(false, "--at is one moment, --from and --to are two: give the one or the others");
 	for (unsigned i = 0; i < 2; i++)
 		if (!options->span[i].text)
 			sl_timespan_parse(&options->span[i], whole[i]);
-	if (options->span[0].kind == SL_WHEN_END || options->span[1].kind == SL_WHEN_START) {
-		fputs("stormlog-analyze: there is no time after the end or before the start\n", stderr);
-		return false;
-	}
+	if (options->span[0].kind == SL_WHEN_END || options->span[1].kind == SL_WHEN_START)
+		return sl_command_fail(false, "there is no time after the end or before the start");
 	return true;
 }
 

@@ -73,11 +73,9 @@ static bool parse_time(const char *text, uint64_t begin_ns, uint64_t *unix_ns)
 {
 	if (!text)
 		return true;
-	if (!sl_format_is_moment(text)) {
-		sl_escape_print(stderr,
-				"stormlog-analyze: %s is no time: seconds since the run began (12.5), or Unix nanoseconds\n", text);
-		return false;
-	}
+	if (!sl_format_is_moment(text))
+		return sl_escape_fail("stormlog-analyze", false,
+				      "%s is no time: seconds since the run began (12.5), or Unix nanoseconds", text);
 	*unix_ns = sl_format_moment(text, begin_ns);
 	return true;
 }
@@ -143,19 +141,16 @@ enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, u
 	for (unsigned i = 0; i < merge->images.image_count; i++)
 		if (sl_images_is_of(&merge->images, i, chosen))
 			open_image(merge, &merge->images.images[i], options);
-	if (!merge->count) {
-		if (options->rank >= 0)
-			sl_escape_print(stderr, "stormlog-analyze: %s has no rank %ld\n", paths[0], options->rank);
-		return options->rank >= 0 ? SL_MERGE_USAGE : SL_MERGE_UNREADABLE;
-	}
+	if (!merge->count && options->rank >= 0)
+		return sl_escape_fail("stormlog-analyze", SL_MERGE_USAGE, "%s has no rank %ld", paths[0], options->rank);
+	if (!merge->count)
+		return SL_MERGE_UNREADABLE;
 	if (!parse_time(options->from, merge->begin_ns, &merge->from_ns) ||
 	    !parse_time(options->to, merge->begin_ns, &merge->to_ns))
 		return SL_MERGE_USAGE;
-	if (merge->to_ns && merge->to_ns <= merge->from_ns) {
-		sl_escape_print(stderr, "stormlog-analyze: %s is not after %s: give a later end\n", options->to,
-				options->from ? options->from : "the beginning");
-		return SL_MERGE_USAGE;
-	}
+	if (merge->to_ns && merge->to_ns <= merge->from_ns)
+		return sl_escape_fail("stormlog-analyze", SL_MERGE_USAGE, "%s is not after %s: give a later end", options->to,
+				      options->from ? options->from : "the beginning");
 	fill_heap(merge);
 	return SL_MERGE_FINE;
 }

@@ -653,11 +653,9 @@ static bool run(struct sl_export_job *job)
 	struct sl_merge_process *p;
 
 	s.entries = calloc(s.cap, sizeof(*s.entries));
-	if (!s.entries) {
-		sl_escape_print(stderr, "stormlog-analyze: --max-events %llu is more than fits into memory\n",
-				(unsigned long long)s.cap);
-		return false;
-	}
+	if (!s.entries)
+		return sl_escape_fail("stormlog-analyze", false, "--max-events %llu is more than fits into memory",
+				      (unsigned long long)s.cap);
 	s.windows = sl_memory_must(calloc(job->merge->count + 1, sizeof(*s.windows)));
 	while ((p = sl_merge_next(job->merge)))
 		if (p->item->kind == SL_ITEM_EVENT)

@@ -172,10 +172,8 @@ static int listen_at(const char *where)
 	}
 	fd = socket(bound.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
 	setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof(one));
-	if (fd < 0 || bind(fd, (struct sockaddr *)&bound, size) || listen(fd, 64)) {
-		sl_escape_print(stderr, "stormlog-exporter: %s: %m\n", where);
-		return -2;
-	}
+	if (fd < 0 || bind(fd, (struct sockaddr *)&bound, size) || listen(fd, 64))
+		return sl_escape_fail("stormlog-exporter", -2, "%s: %m", where);
 	size = sizeof(bound);
 	getsockname(fd, (struct sockaddr *)&bound, &size);
 	sl_escape_print(stderr, "stormlog-exporter: http://%s%s:%d/metrics\n", host, *host == '[' ? "]" : "", ntohs(v4->sin_port));
@@ -190,10 +188,8 @@ static int serve(struct sl_exporter *exporter, int fd, bool node)
 	const union MHD_DaemonInfo *info = daemon ? MHD_get_daemon_info(daemon, MHD_DAEMON_INFO_EPOLL_FD) : NULL;
 	uint64_t next = 0, search = 0;
 
-	if (!info) {
-		fputs("stormlog-exporter: the web server does not start\n", stderr);
-		return 1;
-	}
+	if (!info)
+		return sl_escape_fail("stormlog-exporter", 1, "the web server does not start");
 	while (!asked_to_end) {
 		struct pollfd ready = {.fd = info->epoll_fd, .events = POLLIN};
 		uint64_t now = sl_now_ns(CLOCK_MONOTONIC), left;
@@ -249,10 +245,8 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 		default:
 			return 2;
 		}
-		if (*end || !exporter->most) {
-			sl_escape_print(stderr, "stormlog-exporter: %s is not what this option takes\n", optarg);
-			return 2;
-		}
+		if (*end || !exporter->most)
+			return sl_escape_fail("stormlog-exporter", 2, "%s is not what this option takes", optarg);
 	}
 	return -1;
 }
@@ -264,10 +258,8 @@ static int open_paths(struct sl_exporter *exporter, char **paths)
 
 	sl_sandbox(NULL, writes, *paths ? 0 : SL_SANDBOX_PROCESSES);
 	for (; *paths; paths++)
-		if (!sl_follow_add(exporter->follow, *paths)) {
-			sl_escape_print(stderr, "stormlog-exporter: %s: %m\n", *paths);
-			return 2;
-		}
+		if (!sl_follow_add(exporter->follow, *paths))
+			return sl_escape_fail("stormlog-exporter", 2, "%s: %m", *paths);
 	return -1;
 }
 

@@ -125,10 +125,8 @@ static int parse(struct settings *s, int argc, char **argv)
 		}
 	}
 	if (!fine)
-		sl_escape_print(stderr, "stormlog-server: %s is not what this option takes\n", optarg);
-	if (fine && !s->store)
-		fputs("stormlog-server: --store DIR says where runs are kept (--help)\n", stderr);
-	return fine && s->store ? -1 : 2;
+		return sl_escape_fail("stormlog-server", 2, "%s is not what this option takes", optarg);
+	return s->store ? -1 : sl_escape_fail("stormlog-server", 2, "--store DIR says where runs are kept (--help)");
 }
 
 /* makes: a store, where none is.  A backup needs the catalogue alone. */
@@ -191,15 +189,11 @@ static int serve(struct settings *s, const struct addrinfo *address)
 	sigaddset(&ends, SIGHUP);
 	pthread_sigmask(SIG_BLOCK, &ends, NULL);
 	s->server.work = sl_work_new(&s->server);
-	if (!s->server.work) {
-		sl_escape_print(stderr, "stormlog-server: stormlog-index cannot be started: %s\n", strerror(errno));
-		return 4;
-	}
+	if (!s->server.work)
+		return sl_escape_fail("stormlog-server", 4, "stormlog-index cannot be started: %m");
 	http = sl_http_start(&s->server, address->ai_addr, address->ai_addrlen, &port);
-	if (!http) {
-		sl_escape_print(stderr, "stormlog-server: %s: %s\n", s->listen, strerror(errno));
-		return 4;
-	}
+	if (!http)
+		return sl_escape_fail("stormlog-server", 4, "%s: %m", s->listen);
 	sl_escape_print(stderr, "stormlog-server: http://%.*s:%d/\n", (int)(strrchr(s->listen, ':') - s->listen), s->listen, port);
 	sigwait(&ends, &got);
 	sl_http_stop(http);
@@ -229,8 +223,7 @@ static int backup(struct sl_server *server, const char *path)
 
 	if (store && sl_store_backup(store, path))
 		return 0;
-	sl_escape_print(stderr, "stormlog-server: %s: %s\n", path, store ? sl_store_why(store) : "it has no catalogue to copy");
-	return 4;
+	return sl_escape_fail("stormlog-server", 4, "%s: %s", path, store ? sl_store_why(store) : "it has no catalogue to copy");
 }
 
 int main(int argc, char **argv)
@@ -251,11 +244,10 @@ int main(int argc, char **argv)
 	allow_many_files();
 	backs_up = optind + 2 == argc && !strcmp(argv[optind], "backup");
 	is_token = optind < argc && !strcmp(argv[optind], "token");
-	if (!is_token && !backs_up && (optind < argc || !(address = resolve(s.listen)))) {
-		sl_escape_print(stderr, "stormlog-server: %s: %s\n", optind < argc ? argv[optind] : s.listen,
-				optind < argc ? "is not an option, token or backup" : "is no ADDRESS:PORT, in numbers");
-		return 2;
-	}
+	if (!is_token && !backs_up && optind < argc)
+		return sl_escape_fail("stormlog-server", 2, "%s: is not an option, token or backup", argv[optind]);
+	if (!is_token && !backs_up && !(address = resolve(s.listen)))
+		return sl_escape_fail("stormlog-server", 2, "%s: is no ADDRESS:PORT, in numbers", s.listen);
 	if (is_token && !sl_tokens_parse(&token, argc - optind - 1, argv + optind + 1))
 		return 2;
 	if (!open_store(&s, !is_token || token.verb == SL_TOKENS_ADD, backs_up))
@@ -264,10 +256,8 @@ int main(int argc, char **argv)
 		return sl_standard_told("stormlog-server", sl_tokens_command(s.server.packs.folder, &token), 4);
 	if (backs_up)
 		return backup(&s.server, argv[optind + 1]);
-	if (!lock(s.server.packs.folder)) {
-		sl_escape_print(stderr, "stormlog-server: %s: another server uses this store\n", s.store);
-		return 4;
-	}
+	if (!lock(s.server.packs.folder))
+		return sl_escape_fail("stormlog-server", 4, "%s: another server uses this store", s.store);
 	if (!sl_runs_examine(&s.server))
 		return 4;
 	s.server.names = s.names;

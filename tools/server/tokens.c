@@ -160,10 +160,8 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 	uint8_t secret[SECRET];
 	char text[2 * SECRET + 1];
 
-	if (find(tokens, name)) {
-		sl_escape_print(stderr, "stormlog-server: there is a token %s: token remove %s first\n", name, name);
-		return 2;
-	}
+	if (find(tokens, name))
+		return sl_escape_fail("stormlog-server", 2, "there is a token %s: token remove %s first", name, name);
 	if (getrandom(secret, sizeof(secret), 0) != SECRET)
 		return 4;
 	for (unsigned i = 0; i < SECRET; i++)
@@ -173,24 +171,16 @@ static int add(struct sl_tokens *tokens, const char *name, unsigned rights)
 	sl_escape_print(stdout, "%s\n", text);
 	if (fflush(stdout)) /* a token that nobody has seen is not kept; main() says why */
 		return 4;
-	if (!rewrite(tokens, NULL, &token)) {
-		sl_escape_print(stderr, "stormlog-server: tokens: %s; this token is not valid\n", strerror(errno));
-		return 4;
-	}
-	fputs("stormlog-server: shown this once; the store keeps its hash\n", stderr);
-	return 0;
+	if (!rewrite(tokens, NULL, &token))
+		return sl_escape_fail("stormlog-server", 4, "tokens: %m; this token is not valid");
+	return sl_escape_fail("stormlog-server", 0, "shown this once; the store keeps its hash");
 }
 
 static int remove_token(struct sl_tokens *tokens, const char *name)
 {
-	if (!find(tokens, name)) {
-		sl_escape_print(stderr, "stormlog-server: there is no token %s\n", name);
-		return 2;
-	}
-	if (rewrite(tokens, name, NULL))
-		return 0;
-	sl_escape_print(stderr, "stormlog-server: tokens: %s\n", strerror(errno));
-	return 4;
+	if (!find(tokens, name))
+		return sl_escape_fail("stormlog-server", 2, "there is no token %s", name);
+	return rewrite(tokens, name, NULL) ? 0 : sl_escape_fail("stormlog-server", 4, "tokens: %m");
 }
 
 bool sl_tokens_parse(struct sl_tokens_command *command, int argc, char **argv)
@@ -215,8 +205,8 @@ bool sl_tokens_parse(struct sl_tokens_command *command, int argc, char **argv)
 	}
 	if (verb != SL_TOKENS_ADD || (is_name(command->name) && command->rights))
 		return true;
-	fputs("stormlog-server: token add NAME --read|--write: NAME is of letters, digits, '.', '_' and '-'\n", stderr);
-	return false;
+	return sl_escape_fail("stormlog-server", false,
+			      "token add NAME --read|--write: NAME is of letters, digits, '.', '_' and '-'");
 }
 
 int sl_tokens_command(int folder, const struct sl_tokens_command *command)

@@ -391,18 +391,14 @@ static int open_paths(struct sl_top *top)
 	for (char **path = top->paths; *path; path++) {
 		unsigned before = sl_follow_count(top->follow);
 
-		if (!sl_follow_add(top->follow, *path)) {
-			sl_escape_print(stderr, "stormlog-top: %s: %m\n", *path);
-			return 2;
-		}
+		if (!sl_follow_add(top->follow, *path))
+			return sl_escape_fail("stormlog-top", 2, "%s: %m", *path);
 		if (sl_follow_count(top->follow) == before)
 			sl_top_sessions_open(top, *path); /* nothing may have been recorded there yet */
 	}
 	sl_top_sessions_finish(top);
-	if (top->pid && !sl_follow_node(top->follow, top->pid)) {
-		sl_escape_print(stderr, "stormlog-top: process %ld does not record, or you may not read it\n", top->pid);
-		return 2;
-	}
+	if (top->pid && !sl_follow_node(top->follow, top->pid))
+		return sl_escape_fail("stormlog-top", 2, "process %ld does not record, or you may not read it", top->pid);
 	return 0;
 }
 
@@ -436,10 +432,8 @@ static int parse(struct sl_top *top, int argc, char **argv)
 		default:
 			return 2;
 		}
-		if (*end || !is_right) {
-			sl_escape_print(stderr, "stormlog-top: %s is not what this option takes\n", optarg);
-			return 2;
-		}
+		if (*end || !is_right)
+			return sl_escape_fail("stormlog-top", 2, "%s is not what this option takes", optarg);
 	}
 	top->paths = argv + optind;
 	return -1;
@@ -464,15 +458,11 @@ int main(int argc, char **argv)
 	setlocale(LC_ALL, "");
 	setlocale(LC_NUMERIC, "C");
 	top.ascii = top.ascii || strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO)) {
-		fputs("stormlog-top: needs a terminal; for scripts there is stormlog-analyze monitor\n", stderr);
-		return 2;
-	}
-	if (!sl_top_terminal_fits()) {
-		fputs("stormlog-top: this terminal cannot place text (TERM); for scripts there is stormlog-analyze monitor\n",
-		      stderr);
-		return 2;
-	}
+	if (!isatty(STDIN_FILENO) || !isatty(STDOUT_FILENO))
+		return sl_escape_fail("stormlog-top", 2, "needs a terminal; for scripts there is stormlog-analyze monitor");
+	if (!sl_top_terminal_fits())
+		return sl_escape_fail("stormlog-top", 2,
+				      "this terminal cannot place text (TERM); for scripts there is stormlog-analyze monitor");
 	start_page_maker(&top);
 	confine(&top);
 	top.follow = sl_follow_new();
