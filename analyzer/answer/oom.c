@@ -1214,15 +1214,15 @@ static bool are_alike(struct sl_process *a, size_t i, struct sl_process *b, size
 }
 
 /* Requests that the program got over. */
-static void note_retries(struct sl_make *make, unsigned count, struct sl_process *process, const struct sl_oom *most)
+static void note_retries(struct sl_make *make, uint64_t count, struct sl_process *process, const struct sl_oom *most)
 {
 	char line[SL_MAKE_LINE];
 
-	if (!count)
+	if (!most)
 		return;
 	sl_make_line(line, process, most->stack);
-	make->retried = sl_answers_text(make->to, "%u request%s failed, up to %s at %s%s, and the program went on", count,
-					count == 1 ? "" : "s", SL_ANSWER_SIZE(most->asked_bytes), line,
+	make->retried = sl_answers_text(make->to, "%llu request%s failed, up to %s at %s%s, and the program went on",
+					(unsigned long long)count, count == 1 ? "" : "s", SL_ANSWER_SIZE(most->asked_bytes), line,
 					sl_oom_made_to_fail(most) ? ", made to fail by --inject-oom" : "");
 }
 
@@ -1245,11 +1245,12 @@ void sl_make_ooms(struct sl_make *make)
 	SL_VECTOR(struct shown) all = {0};
 	struct sl_process *cured_process = NULL;
 	const struct sl_oom *cured = NULL;
-	unsigned retried = 0;
+	uint64_t retried = 0;
 
 	for (unsigned i = 0; i < make->report->process_count; i++) {
 		struct sl_process *process = &make->report->processes[i];
 
+		retried += process->model->ooms_total - process->model->ooms.count; /* not listed: others came after them */
 		for (size_t k = 0; k < process->model->ooms.count; k++) {
 			const struct sl_oom *oom = &process->model->ooms.item[k];
 

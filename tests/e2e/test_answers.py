@@ -266,6 +266,11 @@ class OutOfMemory(Answers):
                          {name: size for name, size in rows(verdict).items() if name.startswith("process ")})
         self.assertEqual(len(oom["others"]), 3)
 
+    def test_requests_beyond_those_that_are_listed_are_counted(self):
+        with script(*["try=1900", "try=1000", "free"] * 1100, SIM_VRAM="2G") as run:
+            self.assertEqual(len(run.report()["ooms"]), 1024)
+            self.assertIn("1100 requests failed", whole(run))
+
     def test_the_word_prints_only_what_ran_out(self):
         def said(run):
             return subprocess.run([ANALYZE, "oom", run.traces], capture_output=True, text=True, check=True).stdout

@@ -60,7 +60,7 @@ struct sl_making {
 void sl_model_range_allocs_add(struct sl_making *making, uint32_t site, uint64_t bytes);
 void sl_model_range_allocs_drop(struct sl_making *making);
 
-#define SL_OOMS_MAX	  1024
+#define SL_OOMS_MAX	  1024	 /* errors listed, the last one among them; ooms_total counts all */
 #define SL_SITES_MAX	  262144 /* sites of a process that are told apart */
 #define SL_OWNERS_MAX	  32
 #define SL_NEIGHBOURS_MAX 8
