@@ -16,9 +16,8 @@ struct told {
 	const struct sl_log *log;
 	const struct sl_log_failure *f; /* NULL: nothing failed */
 	struct sl_answer *answer;
-	const char *who, *at;	 /* "attention.py:38", "rank 5", "the program"; the same line as " at ...", or "" */
-	enum sl_log_cause cause; /* of its rows; none where nothing failed */
-	const char *about;	 /* has the words that their `when` may be */
+	const char *who, *at; /* "attention.py:38", "rank 5", "the program"; the same line as " at ...", or "" */
+	const char *about;    /* has the words that their `when` may be */
 };
 
 static const struct row {
@@ -156,7 +155,7 @@ static bool applies(const struct told *told, const struct row *row)
 {
 	if (row->cause == SL_LOG_CAUSE_none && !*row->when)
 		return told->f;
-	return row->cause == told->cause && strstr(told->about, row->when);
+	return row->cause == (told->f ? told->log->cause : SL_LOG_CAUSE_none) && strstr(told->about, row->when);
 }
 
 static void say_all(struct told *told)
@@ -283,7 +282,6 @@ static void name_who(struct told *told)
 	told->at = frame ? sl_answers_text(answers, " at %s", told->who) : "";
 	if (f && f->from.rank >= 0 && log->verdict == SL_LOG_VERDICT_out_of_memory)
 		told->who = sl_answers_text(answers, "rank %d%s", f->from.rank, told->at);
-	told->cause = f ? log->cause : SL_LOG_CAUSE_none;
 	told->about = log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled" : "warned";
 	if (f)
 		told->about = sl_answers_text(

@@ -117,17 +117,14 @@ size_t sl_log_find(char *text, size_t size, size_t from, const char *next, bool 
 	*ahead = false;
 	if (next)
 		snprintf(text + size, SL_LOG_SPARE, "%s", next);
-	for (at = from; at + (next ? 1 : LETTERS) <= size; at++) {
+	for (at = from; !found && at + (next ? 1 : LETTERS) <= size; at++)
 		for (unsigned n = *chain_of(text + at); n; n = words.item[n - 1].next)
 			if (begins(text + at, words.item[n - 1].text, true) && !is_within_word(text, at)) {
 				*ahead |= rows[words.item[n - 1].row].means < SL_LOG_LOOK || at + LETTERS > size;
 				found = true;
 			}
-		if (found)
-			break;
-	}
 	text[size] = 0;
-	return found ? at : SIZE_MAX;
+	return found ? at - 1 : SIZE_MAX;
 }
 
 /* Also the two characters \n, which Python's repr and JSON have in place of a line break. */

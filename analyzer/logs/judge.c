@@ -66,10 +66,10 @@ uint64_t sl_log_outside(const struct sl_log_failure *f)
 {
 	uint64_t process = sl_log_known_or(OF(f, process), 0), held = held_of(f);
 
+	if (!SL_LOG_KNOWN(OF(f, free)) || !SL_LOG_KNOWN(OF(f, allocated)))
+		return 0;
 	held = sl_log_others(&f->said) + (process > held ? process : held); /* a driver that cannot tell says 0 bytes */
-	return SL_LOG_KNOWN(OF(f, free)) && SL_LOG_KNOWN(OF(f, allocated))
-		       ? sl_log_known_or(sl_log_minus(OF(f, total), OF(f, free) + held), 0)
-		       : 0;
+	return sl_log_known_or(sl_log_minus(OF(f, total), OF(f, free) + held), 0);
 }
 
 static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct sl_log_failure *f)

@@ -35,12 +35,11 @@
 
 /* What a sentence has as a number: bytes, or a count, or a fraction in millionths.  weights to non_torch: the parts of a ledger. */
 #define SL_LOG_FIGURES(FIGURE) \
-	FIGURE(asked) FIGURE(free) FIGURE(total) FIGURE(process) FIGURE(allocated) FIGURE(reserved) FIGURE(unallocated) FIGURE(allowed) FIGURE(private) \
-	FIGURE(limit) FIGURE(temp) FIGURE(largest) FIGURE(projected) \
-	FIGURE(weights) FIGURE(kv_cache) FIGURE(activations) FIGURE(graphs) FIGURE(non_torch) FIGURE(consumed) \
+	FIGURE(asked) FIGURE(free) FIGURE(total) FIGURE(process) FIGURE(allocated) FIGURE(reserved) FIGURE(unallocated) FIGURE(allowed) FIGURE(limit) \
+	FIGURE(temp) FIGURE(largest) FIGURE(projected) FIGURE(weights) FIGURE(kv_cache) FIGURE(activations) FIGURE(graphs) FIGURE(non_torch) \
 	FIGURE(before) FIGURE(after) FIGURE(more) FIGURE(other) \
 	FIGURE(device) FIGURE(rank) FIGURE(pid) FIGURE(length) FIGURE(longest) FIGURE(fraction) FIGURE(seqs) FIGURE(tokens) FIGURE(batch) FIGURE(ubatch) \
-	FIGURE(context) FIGURE(line) FIGURE(cell) FIGURE(events) FIGURE(advice)
+	FIGURE(context) FIGURE(line) FIGURE(cell)
 
 /* What the last frames say of the request; decode: of images, by a VAE. */
 #define SL_LOG_DOINGS(DOING) \

@@ -29,7 +29,6 @@ struct reader {
 	struct sl_log_line line[RING]; /* the oldest one is at `at`; some before it are still there */
 	unsigned at, count;
 	struct stack stack[STACKS];
-	unsigned stacks;
 	int rank_of_file;
 	unsigned card; /* of a row of nvidia-smi's table */
 	char *window;  /* the line and what follows it */
@@ -234,15 +233,11 @@ static struct stack *stack_of(struct reader *reader, const struct sl_log_line *l
 {
 	struct stack *oldest = reader->stack;
 
-	for (unsigned i = 0; i < reader->stacks; i++) {
-		struct stack *stack = &reader->stack[i];
-
+	for (struct stack *stack = reader->stack; stack < reader->stack + STACKS; stack++) {
 		if (is_same_process(&stack->from, &line->from))
 			return stack;
 		oldest = stack->last < oldest->last ? stack : oldest;
 	}
-	if (reader->stacks < STACKS)
-		oldest = &reader->stack[reader->stacks++];
 	*oldest = (struct stack){.from = line->from};
 	return oldest;
 }
@@ -389,14 +384,9 @@ static void add_failure(struct reader *reader, const struct stack *stack, const 
 			const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
-	struct sl_log_failure failure = {.row = match->row,
-					 .cause = match->row->cause,
-					 .said = match->said,
-					 .from = line->from,
-					 .last = line->number,
-					 .file = log->files,
-					 .late = log->last[SL_LOG_SERVE] > 0};
+	struct sl_log_failure failure = {match->row, match->row->cause, match->said, line->from, line->number, log->files};
 
+	failure.late = log->last[SL_LOG_SERVE] > 0;
 	failure.from.rank = line->from.rank < 0 ? reader->rank_of_file : line->from.rank;
 	if (*stack->inner.file && line->number - stack->last < NEAR && (!stack->ended || stack->end + 4 >= line->number)) {
 		take_trace(&failure, stack);
