@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-/*
- * What is said of a log: the sentences of log.def with the figures of the text, with three digits.  The answer says
- * what the text lacks, and the command that has it.
- */
+/* What is said of a log: the sentences of log.def with the figures of the text, what it lacks, and the command that has it. */
 #include "analyzer/answer/make.h"
 
 #include <string.h>
@@ -17,7 +14,7 @@ struct told {
 	const struct sl_log_failure *f; /* NULL: nothing failed */
 	struct sl_answer *answer;
 	const char *who, *at; /* "attention.py:38", "rank 5", "the program"; the same line as " at ...", or "" */
-	const char *about;    /* has the words that their `when` may be */
+	const char *about;    /* has the words that a row's `when` may be */
 };
 
 static const struct row {
@@ -114,7 +111,7 @@ static const char *value_of(const struct told *told, const char *name)
 			return say_value(told->answer->of, unit, log->figure[i]);
 	}
 	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
-		if (!strcmp(name, sl_log_texts[i]) && *said->text[i])
+		if (!strcmp(name, sl_log_figures[SL_LOG_FIGURE_COUNT + i]) && *said->text[i])
 			return base_of(said->text[i]);
 	return NULL;
 }

@@ -26,7 +26,7 @@ static const struct sl_log_row rows[] = {
 #define NAME(name, ...)		    #name,
 const struct sl_log_form_row sl_log_forms[] = {SL_LOG_FORMS(FORM)};
 const char *const sl_log_causes[] = {SL_LOG_CAUSES(NAME)}, *const sl_log_verdicts[] = {SL_LOG_VERDICTS(NAME)},
-		  *const sl_log_figures[] = {SL_LOG_FIGURES(NAME)}, *const sl_log_texts[] = {SL_LOG_TEXTS(NAME)},
+		  *const sl_log_figures[] = {SL_LOG_FIGURES(NAME) SL_LOG_TEXTS(NAME)},
 		  *const sl_log_doings[] = {SL_LOG_DOINGS(NAME)};
 
 /* What rows are found by: their words before the first figure; those with the same first letters are a chain. */
@@ -142,12 +142,12 @@ static const char *read_number(const char *at, double *value)
 	size_t size = 0;
 
 	for (; size < sizeof(digits) - 1; at++) {
-		bool fraction = *at == ',' && sl_log_digit(at[1]) && sl_log_digit(at[2]) &&
-				!sl_log_digit(at[3]); /* 1900,00 of some locales */
+		bool fraction = *at == ',' && SL_LOG_IS_DIGIT(at[1]) && SL_LOG_IS_DIGIT(at[2]) &&
+				!SL_LOG_IS_DIGIT(at[3]); /* 1900,00 of some locales */
 
 		if (*at == ',' && size && strspn(at + 1, SL_LOG_DIGITS) >= 3)
 			continue;
-		if (!sl_log_digit(*at) && !fraction && !(*at && strchr(size ? "." : "-.", *at) && sl_log_digit(at[1])))
+		if (!SL_LOG_IS_DIGIT(*at) && !fraction && !(*at && strchr(size ? "." : "-.", *at) && SL_LOG_IS_DIGIT(at[1])))
 			break;
 		digits[size++] = fraction ? '.' : *at;
 	}
@@ -169,10 +169,11 @@ static const char *read_unit(const char *at, double *scale)
 	return at + (power && *at == 'B');
 }
 
-static int index_of(const char *name, size_t size, const char *const *names, size_t count)
+/* The index of a figure or text; -1: it is neither. */
+static int index_of(const char *name, size_t size)
 {
-	for (size_t i = 0; i < count; i++)
-		if (strlen(names[i]) == size && !strncmp(names[i], name, size))
+	for (size_t i = 0; i < SL_COUNT(sl_log_figures); i++)
+		if (strlen(sl_log_figures[i]) == size && !strncmp(sl_log_figures[i], name, size))
 			return (int)i;
 	return -1;
 }
@@ -195,48 +196,41 @@ static const char *seek(const char *at, const char *pattern)
 	return size ? NULL : at;
 }
 
-static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match);
-
-/* A word, or any text up to the next words of the pattern. */
-static const char *read_text(const char *at, bool word, const char *pattern, char *text)
-{
-	const char *to = word ? at + strcspn(at, " \n") : seek(at, pattern);
-	size_t size = to ? (size_t)(to - at) : 0;
-
-	while (size && is_blank(at[size - 1]))
-		size--;
-	snprintf(text, SL_LOG_LONGEST, "%.*s", (int)size, at);
-	return to;
-}
-
 /* Reads the field {name:kind} at *pattern, and moves both behind it. */
 static const char *read_field(const char **pattern, const char *at, struct sl_log_match *match)
 {
-	const char *name = *pattern + 1, *end = strchr(name, '}');
+	const char *name = *pattern + 1, *end = strchr(name, '}'), *to;
 	size_t size = strcspn(name, ":}");
 	char kind = name[size] == ':' ? name[size + 1] : 0;
-	int figure = index_of(name, size, sl_log_figures, SL_LOG_FIGURE_COUNT);
+	int index = index_of(name, size);
 	double value, scale = kind == 'f' ? 1e6 : kind == 'M' ? 0x1p20 : kind == 'G' ? 0x1p30 : 1;
 	struct sl_log_said *said = &match->said;
 
 	*pattern = end + 1;
 	at = skip_blanks(at);
-	if (kind == 's' || kind == 'w')
-		return read_text(at, kind == 'w', end + 1, said->text[index_of(name, size, sl_log_texts, SL_LOG_TEXT_COUNT)]);
+	if (kind == 's' || kind == 'w') { /* any text up to the next words of the pattern, or a word */
+		to = kind == 'w' ? at + strcspn(at, " \n") : seek(at, end + 1);
+		for (size = to ? (size_t)(to - at) : 0; size && is_blank(at[size - 1]); size--)
+			;
+		snprintf(said->text[index - SL_LOG_FIGURE_COUNT], SL_LOG_LONGEST, "%.*s", (int)size, at);
+		return to;
+	}
 	at = read_number(at, &value);
 	if (at && !kind)
 		at = read_unit(at, &scale);
-	if (!at || figure < 0)
+	if (!at || index < 0)
 		return at;
 	/* what is negative or larger than any memory is an overflow, or a library's "no limit" */
 	value = value * scale + (kind == 'i' ? 0 : 0.5);
-	said->figure[figure] = value >= 0 && value < TOO_LARGE ? (uint64_t)value : SL_LOG_UNKNOWN;
-	if (figure == SL_LOG_other && SL_LOG_KNOWN(said->figure[figure]) && said->others < SL_LOG_OTHERS) {
+	said->figure[index] = value >= 0 && value < TOO_LARGE ? (uint64_t)value : SL_LOG_UNKNOWN;
+	if (index == SL_LOG_other && SL_LOG_KNOWN(said->figure[index]) && said->others < SL_LOG_OTHERS) {
 		said->other[said->others].pid = said->figure[SL_LOG_pid];
 		said->other[said->others++].bytes = said->figure[SL_LOG_other];
 	}
 	return at;
 }
+
+static const char *follow(const char *pattern, const char *stop, const char *at, struct sl_log_match *match);
 
 /* Follows [...], which may be missing, and [+...] as often as it stands, or the first of <...|...> that matches. */
 static const char *follow_group(const char **pattern, const char *at, struct sl_log_match *match)

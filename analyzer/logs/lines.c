@@ -142,9 +142,8 @@ static void take_line(struct reader *reader, char *line, size_t size)
 
 	line[size] = 0;
 	decoded = decode_json(line, size, reader->decoded);
-	if (!decoded && memchr(line, '\\', size) &&
-	    strstr(line, "\\n  File ")) /* a traceback as Python's repr or a shell prints it */
-		decoded = decode(line, 0, reader->decoded);
+	if (!decoded && memchr(line, '\\', size) && strstr(line, "\\n  File "))
+		decoded = decode(line, 0, reader->decoded); /* a traceback as Python's repr or a shell prints it */
 	show(reader, decoded ? reader->decoded : line, decoded ?: size);
 }
 
@@ -220,8 +219,6 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const cha
 	return why;
 }
 
-/* ---- what a file is */
-
 static bool begins(const char *at, const char *words)
 {
 	return !strncmp(at, words, strlen(words));
@@ -289,8 +286,6 @@ enum sl_log_kind sl_log_kind_of_file(const char *path)
 	return kind;
 }
 
-/* ---- what launchers, containers and loggers put before a line: a rank, a process, a time, how bad it is */
-
 /* A rank or process in the words of a prefix: rank5, RANK 2, rank=3, mpirank:6, TP1, Worker_TP0, default3 of torchrun, pid=77. */
 static void take_process(struct sl_log_line *line, const char *at, size_t size)
 {
@@ -301,9 +296,9 @@ static void take_process(struct sl_log_line *line, const char *at, size_t size)
 		if (at == first || !isalpha((unsigned char)at[-1]))
 			length = length ?: begins(at, "default") ? 7 : strncasecmp(at, "tp", 2) ? 0 : 2;
 		number = at + length + strspn(at + length, " =_:");
-		if (line->from.rank < 0 && length && number < end && sl_log_digit(*number))
+		if (line->from.rank < 0 && length && number < end && SL_LOG_IS_DIGIT(*number))
 			line->from.rank = (int)strtol(number, NULL, 10);
-		if (begins(at, "pid=") && at + 4 < end && sl_log_digit(at[4]))
+		if (begins(at, "pid=") && at + 4 < end && SL_LOG_IS_DIGIT(at[4]))
 			line->from.pid = strtol(at + 4, NULL, 10);
 	}
 }
@@ -334,7 +329,7 @@ static void take_time(struct sl_log_line *line)
 		unsigned month, day, hour, minute, second;
 		char fraction[12] = "0.";
 
-		if (!sl_log_digit(*at) || at[2] != ':' || at[5] != ':' ||
+		if (!SL_LOG_IS_DIGIT(*at) || at[2] != ':' || at[5] != ':' ||
 		    sscanf(at, "%2u:%2u:%2u%*1[.,]%9[0-9]", &hour, &minute, &second, fraction + 2) < 3)
 			continue;
 		if (at < line->text + 6 || sscanf(at - 6, "%2u%*1[-/]%2u", &month, &day) != 2)
@@ -358,7 +353,7 @@ static size_t in_brackets(struct sl_log_line *line, const char *at)
 	take_process(line, at + 1, size);
 	comma = memchr(at, ',', size);
 	if (begins(++end, "<std")) { /* [1,5]<stderr>: of Open MPI */
-		line->from.rank = comma && sl_log_digit(comma[1]) ? (int)strtol(comma + 1, NULL, 10) : line->from.rank;
+		line->from.rank = comma && SL_LOG_IS_DIGIT(comma[1]) ? (int)strtol(comma + 1, NULL, 10) : line->from.rank;
 		end += strcspn(end, ">") + 1;
 	} else if (*end == ':' && strspn(at + 1, SL_LOG_DIGITS) == size) { /* [5]: of PyTorch's launchers */
 		line->from.rank = (int)strtol(at + 1, NULL, 10);
@@ -388,16 +383,14 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 		end = memchr(colon + 1, ':', size - (size_t)(colon + 1 - at)); /* WARNING:root: of Python's logging */
 		return (size_t)((end ?: colon) + 1 - at);
 	}
-	if (strchr("IWEF", *at) && size == 5 &&
-	    strspn(at + 1, SL_LOG_DIGITS) == 4) { /* I0614 10:02:11.118201 140231 service.cc:145] */
-		end = memchr(at, ']', strnlen(at, PREFIX));
+	if (strchr("IWEF", *at) && size == 5 && strspn(at + 1, SL_LOG_DIGITS) == 4) {
+		end = memchr(at, ']', strnlen(at, PREFIX)); /* I0614 10:02:11.118201 140231 service.cc:145] */
 		take_severity(line, at, 1);
 		return end ? (size_t)(end + 1 - at) : size;
 	}
-	if (begins(at, "stdout") || begins(at, "stderr"))
+	if (begins(at, "stdout") || begins(at, "stderr") || /* llama-1  | of docker compose */
+	    (begins(behind, "| ") && strspn(at, SL_LOG_WORD "-") == size))
 		return (size_t)(behind - at) + (*behind && strchr("FP|", *behind));
-	if (begins(behind, "| ") && strspn(at, SL_LOG_WORD "-") == size) /* llama-1  | of docker compose */
-		return (size_t)(behind + 1 - at);
 	if (begins(at, "##["))
 		return strcspn(at, "]") + 1;
 	return size == 1 && strchr(">|", *at);

@@ -61,13 +61,12 @@ enum sl_log_doing { SL_LOG_DOINGS(SL_LOG_DOING) };
 enum sl_log_figure { SL_LOG_FIGURES(SL_LOG_FIGURE) SL_LOG_FIGURE_COUNT };
 enum sl_log_text { SL_LOG_TEXTS(SL_LOG_TEXT) SL_LOG_TEXT_COUNT };
 
-/* By the enums. */
+/* By the enums; behind the names of figures stand those of texts. */
 extern const struct sl_log_form_row {
 	const char *name, *program; /* program: NULL: any */
 	unsigned weight;
 } sl_log_forms[];
-extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[], *const sl_log_texts[],
-												     *const sl_log_doings[];
+extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[], *const sl_log_doings[];
 
 enum sl_log_means {
 	SL_LOG_FAIL,	 /* a request failed */

@@ -7,12 +7,8 @@
 #define SL_LOG_DIGITS "0123456789"
 #define SL_LOG_WORD   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_." SL_LOG_DIGITS
 
-#define OF(that, name) ((that)->said.figure[SL_LOG_##name]) /* what a log or failure says */
-
-static inline bool sl_log_digit(char c)
-{
-	return c >= '0' && c <= '9';
-}
+#define SL_LOG_IS_DIGIT(c) ((c) >= '0' && (c) <= '9')
+#define OF(that, name)	   ((that)->said.figure[SL_LOG_##name]) /* what a log or failure says */
 
 enum sl_log_severity { SL_LOG_PLAIN, SL_LOG_INFO, SL_LOG_WARNING, SL_LOG_ERROR };
 

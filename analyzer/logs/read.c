@@ -35,8 +35,6 @@ struct reader {
 	size_t room;
 };
 
-/* ---- tracebacks: forms.def finds the frames */
-
 /* A text that is cut where it does not fit. */
 #define COPY(to, from) snprintf(to, sizeof(to), "%.*s", (int)sizeof(to) - 1, from)
 
@@ -112,7 +110,7 @@ static void take_source(struct sl_log_frame *frame, const struct sl_log_line *li
 
 	while (at && a[at - 1] == ' ')
 		at--;
-	while (same < at && (a[same] == b[same] || (sl_log_digit(a[same]) && sl_log_digit(b[same]))))
+	while (same < at && (a[same] == b[same] || (SL_LOG_IS_DIGIT(a[same]) && SL_LOG_IS_DIGIT(b[same]))))
 		same++;
 	source = b + (same == at ? at : next->content);
 	source += strspn(source, " ");
@@ -186,8 +184,6 @@ static bool ends(struct stack *stack, const struct sl_log_line *line)
 	stack->end = line->number;
 	return true;
 }
-
-/* ---- lines of several processes */
 
 static bool is_same_process(const struct sl_log_origin *a, const struct sl_log_origin *b)
 {
@@ -411,7 +407,7 @@ static void find_idle(struct reader *reader, const struct sl_log_line *line)
 
 	if (line->text[0] != '|' || !(used || strstr(line->text, "Off")))
 		return;
-	while (used && sl_log_digit(digits[-1]))
+	while (used && SL_LOG_IS_DIGIT(digits[-1]))
 		digits--;
 	if (used && reader->card < 64 && strtoul(digits, NULL, 10) < 1000)
 		reader->log->idle |= 1ull << reader->card;
