@@ -64,7 +64,9 @@ static const char *value_of(const struct told *told, const char *name)
 	const struct sl_log *log = told->log;
 	const struct sl_log_said *said = told->f ? &told->f->said : &log->said;
 	uint64_t asked = OF(asked), outside = told->f ? sl_log_outside(told->f) : 0, others = sl_log_others(said);
+	int index = sl_log_index(name, strlen(name));
 	unsigned most = 0;
+	char unit;
 
 	for (unsigned i = 0; i < said->others; i++)
 		most = said->other[i].bytes > said->other[most].bytes ? i : most;
@@ -104,16 +106,10 @@ static const char *value_of(const struct told *told, const char *name)
 	for (size_t i = 0; i < SL_COUNT(rows); i++)
 		if (!strcmp(name, rows[i].name))
 			return rows[i].text ?: say_value(told->answer->of, rows[i].unit, rows[i].value);
-	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++) {
-		char unit = i == SL_LOG_fraction ? 'f' : i == SL_LOG_line ? 'n' : i >= SL_LOG_device ? 'c' : 'b';
-
-		if (!strcmp(name, sl_log_figures[i]))
-			return say_value(told->answer->of, unit, log->figure[i]);
-	}
-	for (unsigned i = 0; i < SL_LOG_TEXT_COUNT; i++)
-		if (!strcmp(name, sl_log_figures[SL_LOG_FIGURE_COUNT + i]) && *said->text[i])
-			return base_of(said->text[i]);
-	return NULL;
+	if (index >= SL_LOG_FIGURE_COUNT)
+		return *said->text[index - SL_LOG_FIGURE_COUNT] ? base_of(said->text[index - SL_LOG_FIGURE_COUNT]) : NULL;
+	unit = index == SL_LOG_fraction ? 'f' : index == SL_LOG_line ? 'n' : index >= SL_LOG_device ? 'c' : 'b';
+	return index < 0 ? NULL : say_value(told->answer->of, unit, log->figure[index]);
 }
 
 /* The text with its values, up to what closes it, where *text then stands; false: a name is not known. */
@@ -148,23 +144,20 @@ static bool fill(const struct told *told, const char **text, char *out, size_t r
 	return known;
 }
 
-static bool applies(const struct told *told, const struct row *row)
-{
-	if (row->cause == SL_LOG_CAUSE_none && !*row->when)
-		return told->f;
-	return row->cause == (told->f ? told->log->cause : SL_LOG_CAUSE_none) && strstr(told->about, row->when);
-}
-
 static void say_all(struct told *told)
 {
+	enum sl_log_cause cause = told->f ? told->log->cause : SL_LOG_CAUSE_none;
 	bool said[SL_LABEL_COUNT + 1][4] = {0};
 	char text[600];
 
 	for (size_t i = 0; i < SL_COUNT(rows); i++) {
 		const struct row *row = &rows[i];
 		const char *at = row->text;
+		bool common = row->cause == SL_LOG_CAUSE_none && !*row->when;
 
-		if (said[row->said][row->slot] || !applies(told, row) || !fill(told, &at, text, sizeof(text)))
+		if (common ? !told->f : row->cause != cause || !strstr(told->about, row->when))
+			continue;
+		if (said[row->said][row->slot] || !fill(told, &at, text, sizeof(text)))
 			continue;
 		said[row->said][row->slot] = true;
 		if (row->said == SL_LABEL_HEADLINE)

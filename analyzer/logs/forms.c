@@ -169,8 +169,7 @@ static const char *read_unit(const char *at, double *scale)
 	return at + (power && *at == 'B');
 }
 
-/* The index of a figure or text; -1: it is neither. */
-static int index_of(const char *name, size_t size)
+int sl_log_index(const char *name, size_t size)
 {
 	for (size_t i = 0; i < SL_COUNT(sl_log_figures); i++)
 		if (strlen(sl_log_figures[i]) == size && !strncmp(sl_log_figures[i], name, size))
@@ -202,7 +201,7 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 	const char *name = *pattern + 1, *end = strchr(name, '}'), *to;
 	size_t size = strcspn(name, ":}");
 	char kind = name[size] == ':' ? name[size + 1] : 0;
-	int index = index_of(name, size);
+	int index = sl_log_index(name, size);
 	double value, scale = kind == 'f' ? 1e6 : kind == 'M' ? 0x1p20 : kind == 'G' ? 0x1p30 : 1;
 	struct sl_log_said *said = &match->said;
 

@@ -198,10 +198,8 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const cha
 		reader.wide = sl_memory_must(malloc(1));
 	for (bool little = reader.wide && input->bytes[0] == 0xff; !why && !last;) {
 		last = !sl_input_fill(input, input->size - input->at + 1);
-		if (reader.wide)
-			input->at = take_utf16(&reader, input->bytes, input->size, little, last);
-		else
-			input->at = take_lines(&reader, (char *)input->bytes, input->size, last);
+		input->at = reader.wide ? take_utf16(&reader, input->bytes, input->size, little, last)
+					: take_lines(&reader, (char *)input->bytes, input->size, last);
 		if (sl_input_offset(input) < charged + CHARGE)
 			continue;
 		charged = sl_input_offset(input);

@@ -61,12 +61,13 @@ enum sl_log_doing { SL_LOG_DOINGS(SL_LOG_DOING) };
 enum sl_log_figure { SL_LOG_FIGURES(SL_LOG_FIGURE) SL_LOG_FIGURE_COUNT };
 enum sl_log_text { SL_LOG_TEXTS(SL_LOG_TEXT) SL_LOG_TEXT_COUNT };
 
-/* By the enums; behind the names of figures stand those of texts. */
+/* By the enums; behind the figures stand the texts. */
 extern const struct sl_log_form_row {
 	const char *name, *program; /* program: NULL: any */
 	unsigned weight;
 } sl_log_forms[];
 extern const char *const sl_log_causes[], *const sl_log_verdicts[], *const sl_log_figures[], *const sl_log_doings[];
+int sl_log_index(const char *name, size_t size); /* of a figure, or behind them of a text; -1: it is neither */
 
 enum sl_log_means {
 	SL_LOG_FAIL,	 /* a request failed */

@@ -64,9 +64,8 @@ static enum sl_log_doing doing_of(const struct sl_log_frame *frame)
 {
 	/* a name between blanks is of a function, else of source */
 	static const char *const words[][9] = {
-		[SL_LOG_DOING_weights] = {" convert ", " caching_allocator_warmup ", " create_weights ", " load_model ",
-					  " from_pretrained ", " load_state_dict ", " set_module_tensor_to_device ",
-					  " _load_parameter_into_model "},
+		[SL_LOG_DOING_weights] = {" convert ", " create_weights ", " load_model ", " from_pretrained ", " load_state_dict ",
+					  " set_module_tensor_to_device "},
 		[SL_LOG_DOING_pinned] = {" pin_memory ", "pin_memory"},
 		[SL_LOG_DOING_save] = {" _save_checkpoint ", "state_dict("},
 		[SL_LOG_DOING_optimizer] = {" _init_group ", "optim.step(", "optimizer.step("},
@@ -119,13 +118,12 @@ static void take_source(struct sl_log_frame *frame, const struct sl_log_line *li
 }
 
 /*
- * Takes what a FRAME row found at `at` of the line.  next: the following line of the same process, or NULL.  False: no frame.
+ * Takes what a FRAME row found at `at` of the line.  False: no frame.
  * - A row has a file with its line, or with the line behind a colon.
  * - pytest's "tests/test_x.py:61: OutOfMemoryError" and old IPython's "/path/x.py in f(x)" have the file before the words.
  * - IPython's arrow and rich's point show the line of the last frame.
  */
-static bool take_words(struct stack *stack, const struct sl_log_line *line, size_t at, const struct sl_log_match *match,
-		       const struct sl_log_line *next)
+static bool take_words(struct stack *stack, const struct sl_log_line *line, size_t at, const struct sl_log_match *match)
 {
 	const struct sl_log_said *said = &match->said;
 	const char *file = said->text[SL_LOG_TEXT_file], *colon = strrchr(file, ':'), *py = line->text + at, *behind = match->end;
@@ -166,8 +164,6 @@ static bool take_words(struct stack *stack, const struct sl_log_line *line, size
 	*inner = (struct sl_log_frame){.line = (uint32_t)number};
 	snprintf(inner->file, sizeof(inner->file), "%.*s", (int)size, file);
 	COPY(inner->function, said->text[SL_LOG_TEXT_function]);
-	if (next && !strncmp(py, "File \"", 6))
-		take_source(inner, line, at, next);
 	return true;
 }
 
@@ -362,10 +358,12 @@ static void take_frame(struct reader *reader, struct stack *stack, const struct 
 	struct sl_log *log = reader->log;
 	struct sl_log_failure *failure = log->failures ? &log->failure[log->failures - 1] : NULL;
 	bool report = failure && failure->row->form == SL_LOG_FORM_comfy && !failure->raised;
-	unsigned i = 0;
+	const struct sl_log_line *next = NULL;
 
-	if (!take_words(stack, line, at, match, next_line(reader, line, &i)))
+	if (!take_words(stack, line, at, match))
 		return;
+	if (!strncmp(line->text + at, "File \"", 6) && (next = next_line(reader, line, &(unsigned){0})))
+		take_source(&stack->inner, line, at, next);
 	stack->last = line->number;
 	if (!failure || failure->last + NEAR < line->number)
 		return;
