@@ -27,7 +27,6 @@ static const struct row {
 #define SL_LABEL_HEADLINE		   SL_LABEL_COUNT
 #define SAY(cause, when, said, slot, text) {SL_LOG_CAUSE_##cause, when, SL_LABEL_##said, slot, text},
 #include "analyzer/answer/log.def"
-#undef SAY
 };
 
 static const char *base_of(const char *path)
@@ -100,8 +99,6 @@ static const char *value_of(const struct told *told, const char *name)
 		{"neighbour", 'n', IF(others, said->other[most].pid)},
 		{"neighbour_bytes", 'b', IF(others, said->other[most].bytes)},
 	};
-#undef OF
-#undef IF
 
 	for (size_t i = 0; i < SL_COUNT(rows); i++)
 		if (!strcmp(name, rows[i].name))

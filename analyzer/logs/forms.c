@@ -15,7 +15,6 @@
 static const struct sl_log_row rows[] = {
 #include "analyzer/logs/forms.def"
 };
-#undef ROW
 
 #define SKIP	  600 /* bytes that * may be */
 #define WORDS	  64  /* longest words that a row is found by */

@@ -88,7 +88,6 @@ static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct 
 		       : SL_LOG_CAUSE_compute_buffer;
 }
 
-/* What the figures of an allocator's text tell. */
 static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 {
 	uint64_t asked = OF(f, asked), free = OF(f, free), total = OF(f, total), allocated = sl_log_known_or(OF(f, allocated), 0),

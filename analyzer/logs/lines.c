@@ -24,7 +24,7 @@
 struct reader {
 	sl_log_each *each;
 	void *context;
-	uint64_t lines;
+	uint64_t *lines;
 	char *decoded, *wide; /* what a line of JSON says, LONGEST bytes; UTF-16 as UTF-8, NULL: it is none */
 	size_t size;	      /* of wide */
 };
@@ -160,7 +160,7 @@ static size_t take_lines(struct reader *reader, char *at, size_t size, bool last
 		behind = *stop;
 		take_line(reader, at, (size_t)(stop - at));
 		*stop = behind;
-		reader->lines += whole || (last && stop == end);
+		*reader->lines += whole || (last && stop == end);
 		at = stop + whole;
 	}
 	return (size_t)(at - begin);
@@ -186,7 +186,7 @@ static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, 
 const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const char *shown, uint64_t *lines)
 {
 	struct sl_input *input = sl_input_open(file, 0);
-	struct reader reader = {each, context, .decoded = sl_memory_must(malloc(LONGEST + 1))};
+	struct reader reader = {each, context, lines, .decoded = sl_memory_must(malloc(LONGEST + 1))};
 	bool last = false;
 	const char *why = NULL;
 	struct sl_budget budget;
@@ -209,7 +209,6 @@ const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const cha
 	}
 	if (shown)
 		sl_terminal_reading(shown, UINT64_MAX, bytes);
-	*lines += reader.lines;
 	why = why ?: sl_input_why(input);
 	sl_input_close(input);
 	free(reader.decoded);
@@ -389,9 +388,7 @@ static size_t word_prefix(struct sl_log_line *line, const char *at)
 	if (begins(at, "stdout") || begins(at, "stderr") || /* llama-1  | of docker compose */
 	    (begins(behind, "| ") && strspn(at, SL_LOG_WORD "-") == size))
 		return (size_t)(behind - at) + (*behind && strchr("FP|", *behind));
-	if (begins(at, "##["))
-		return strcspn(at, "]") + 1;
-	return size == 1 && strchr(">|", *at);
+	return begins(at, "##[") ? strcspn(at, "]") + 1 : size == 1 && strchr(">|", *at);
 }
 
 /* "Nov 29 10:21:13 host python[1234]: " of syslog and journald. */

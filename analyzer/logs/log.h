@@ -189,10 +189,7 @@ uint64_t sl_log_others(const struct sl_log_said *said); /* bytes of the other pr
 /* Bytes of the card that neither the process nor one that the text names holds; 0: the text does not tell. */
 uint64_t sl_log_outside(const struct sl_log_failure *failure);
 
-/*
- * What a file is by its first bytes, unpacked.  Files of Python Stormlog begin as JSON that no logger of lines writes; the JSON
- * lines of docker and journald are logs.
- */
+/* What a file is by its first bytes, unpacked.  Of lines of JSON those of docker, journald and loggers are logs. */
 enum sl_log_kind { SL_LOG_IS_TEXT, SL_LOG_IS_RECORDS, SL_LOG_IS_BINARY, SL_LOG_IS_PROGRAM };
 enum sl_log_kind sl_log_kind_of(const char *head, size_t size);
 enum sl_log_kind sl_log_kind_of_file(const char *path); /* SL_LOG_IS_RECORDS where it cannot be opened */
