@@ -109,14 +109,15 @@ static bool is_within_word(const char *text, size_t at)
 
 size_t sl_log_find(char *text, size_t size, size_t from, const char *next, bool *ahead)
 {
+	size_t at, least = next ? 1 : LETTERS;
 	bool found = false;
-	size_t at;
 
 	pthread_once(&once, make_table);
 	*ahead = false;
 	if (next)
-		snprintf(text + size, SL_LOG_SPARE, "%s", next);
-	for (at = from; !found && at + (next ? 1 : LETTERS) <= size; at++)
+		memcpy(text + size, next, SL_LOG_SPARE - 1);
+	text[size + SL_LOG_SPARE - 1] = 0;
+	for (at = from; at + least <= size && !found; at++)
 		for (unsigned n = *chain_of(text + at); n; n = words.item[n - 1].next)
 			if (begins(text + at, words.item[n - 1].text, true) && !is_within_word(text, at)) {
 				*ahead |= rows[words.item[n - 1].row].means < SL_LOG_LOOK || at + LETTERS > size;
