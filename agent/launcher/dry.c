@@ -111,10 +111,8 @@ static bool read_file(struct sl_dry_card *out, const char *path)
 
 	if (file)
 		fclose(file);
-	if (!length) {
-		sl_launcher_say("--dry=%s is no known card and no file of one; --dry=list shows the cards", path);
-		return false;
-	}
+	if (!length)
+		return sl_launcher_fail(false, "--dry=%s is no known card and no file of one; --dry=list shows the cards", path);
 	text[length] = 0;
 	take_row(out, &cards[0]);
 	out->measured = 0;
@@ -122,11 +120,9 @@ static bool read_file(struct sl_dry_card *out, const char *path)
 		const char *id = at + 4 + strspn(at + 4, " =");
 		const struct card *row = find_card(id, strcspn(id, " \n"));
 
-		if (!row) {
-			sl_launcher_say("%s: line 1: like = %.*s: no such card; --dry=list shows them", path,
-					(int)strcspn(id, "\n"), id);
-			return false;
-		}
+		if (!row)
+			return sl_launcher_fail(false, "%s: line 1: like = %.*s: no such card; --dry=list shows them", path,
+						(int)strcspn(id, "\n"), id);
 		take_row(out, row);
 		out->measured = 0;
 		at += strcspn(at, "\n");
@@ -297,10 +293,8 @@ bool sl_dry_begin(const struct sl_launch *run)
 {
 	char here[4096];
 
-	if (!getcwd(here, sizeof(here))) { /* MKL ends such a process while it loads PyTorch */
-		sl_launcher_say("this folder is gone (%s): change to one that exists", strerror(errno));
-		return false;
-	}
+	if (!getcwd(here, sizeof(here))) /* MKL ends such a process while it loads PyTorch */
+		return sl_launcher_fail(false, "this folder is gone (%s): change to one that exists", strerror(errno));
 	sl_folder_stem(run, traces, sizeof(traces));
 	sl_dry_answered(run, false); /* earlier runs in the folder are no answer of this one */
 	if (any_holds_files(run))

@@ -272,14 +272,10 @@ static int take(struct sl_launch *run, const struct sl_options_row *option, cons
 		value = "1";
 	if (!why && !sl_options_set(option, &run->options, value))
 		why = option->type == SL_OPTION_size ? "wants a size as 512M or 4G" : "wants a number";
-	if (option->type == SL_OPTION_choice && why) {
-		sl_launcher_say("--%s %s: wants one of %s", option->flag, value, option->choices);
-		return SL_LAUNCH_FAILED;
-	}
-	if (why) {
-		sl_launcher_say("--%s %s: %s", option->flag, value, why);
-		return SL_LAUNCH_FAILED;
-	}
+	if (option->type == SL_OPTION_choice && why)
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "--%s %s: wants one of %s", option->flag, value, option->choices);
+	if (why)
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "--%s %s: %s", option->flag, value, why);
 	set_variable(option, value, again);
 	return -1;
 }
@@ -288,15 +284,11 @@ static int refuse(int found, char **argv)
 {
 	const char *word = argv[optind - 1], *near;
 
-	if (found == ':') {
-		sl_launcher_say("%s wants a value; stormlog-run --help", word);
-		return SL_LAUNCH_FAILED;
-	}
+	if (found == ':')
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "%s wants a value; stormlog-run --help", word);
 	/* optopt: the short option's letter, or 0 for a long name. */
-	if (optopt && optopt < 256) {
-		sl_launcher_say("-%c is no option; stormlog-run --help", optopt);
-		return SL_LAUNCH_FAILED;
-	}
+	if (optopt && optopt < 256)
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "-%c is no option; stormlog-run --help", optopt);
 	near = nearest_flag(word + strspn(word, "-"));
 	if (near)
 		sl_launcher_say("%s is no option; did you mean --%s?", word, near);
@@ -344,8 +336,8 @@ static bool ranks_agree(void)
 
 	if (!size || !*size || (rank && *rank && atol(rank) < atol(size)))
 		return true;
-	sl_launcher_say("--world-size %s: %s", size, rank && *rank ? "must be larger than --rank" : "wants --rank too");
-	return false;
+	return sl_launcher_fail(false, "--world-size %s: %s", size,
+				rank && *rank ? "must be larger than --rank" : "wants --rank too");
 }
 
 int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
@@ -380,32 +372,27 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 				return sl_dry_list();
 			continue;
 		case STEPS:
-			if (!is_count(optarg) || !atoi(optarg)) {
-				sl_launcher_say("--steps %s: wants a number from 1", optarg);
-				return SL_LAUNCH_FAILED;
-			}
+			if (!is_count(optarg) || !atoi(optarg))
+				return sl_launcher_fail(SL_LAUNCH_FAILED, "--steps %s: wants a number from 1", optarg);
 			run->steps = optarg;
 			continue;
 		case UNTIL:
-			if (strlen(optarg) > SL_UNTIL_MAX || strchr(optarg, '\n')) {
-				sl_launcher_say("--until: wants a part of a line, of at most %d bytes", SL_UNTIL_MAX);
-				return SL_LAUNCH_FAILED;
-			}
+			if (strlen(optarg) > SL_UNTIL_MAX || strchr(optarg, '\n'))
+				return sl_launcher_fail(SL_LAUNCH_FAILED, "--until: wants a part of a line, of at most %d bytes",
+							SL_UNTIL_MAX);
 			run->until = optarg;
 			continue;
 		case WEIGHTS:
-			if (strcmp(optarg, "shapes")) {
-				sl_launcher_say("--weights %s: wants shapes", optarg);
-				return SL_LAUNCH_FAILED;
-			}
+			if (strcmp(optarg, "shapes"))
+				return sl_launcher_fail(SL_LAUNCH_FAILED, "--weights %s: wants shapes", optarg);
 			run->shapes = true;
 			continue;
 		case LARGEST: /* an empty one takes those before it back */
 			if (!*optarg) {
 				run->largest_count = 0;
 			} else if (run->largest_count == SL_LARGEST_NAMES) {
-				sl_launcher_say("--largest %s: at most %d names are varied", optarg, SL_LARGEST_NAMES);
-				return SL_LAUNCH_FAILED;
+				return sl_launcher_fail(SL_LAUNCH_FAILED, "--largest %s: at most %d names are varied", optarg,
+							SL_LARGEST_NAMES);
 			} else {
 				run->largest[run->largest_count++] = optarg;
 			}
@@ -434,19 +421,16 @@ int sl_flags_parse(struct sl_launch *run, int argc, char **argv, bool aloud)
 	}
 	if (!ranks_agree())
 		return SL_LAUNCH_FAILED;
-	if (run->json && !run->check) {
-		sl_launcher_say("--json goes with --check");
-		return SL_LAUNCH_FAILED;
-	}
+	if (run->json && !run->check)
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "--json goes with --check");
 	if (!run->dry &&
-	    (run->steps || run->until || run->shapes || run->init || run->no_values || run->keep_writes || run->writes_count)) {
-		sl_launcher_say("--steps, --until, --keep-writes, --allow-writes, --weights, --no-values and --init go with --dry");
-		return SL_LAUNCH_FAILED;
-	}
-	if (getenv("STORMLOG_ONLY") && sl_filter_is_regex(getenv("STORMLOG_ONLY"))) {
-		sl_launcher_say("STORMLOG_ONLY=%s: wants a glob, as 'python*' or '*/train.py'", getenv("STORMLOG_ONLY"));
-		return SL_LAUNCH_FAILED;
-	}
+	    (run->steps || run->until || run->shapes || run->init || run->no_values || run->keep_writes || run->writes_count))
+		return sl_launcher_fail(
+			SL_LAUNCH_FAILED,
+			"--steps, --until, --keep-writes, --allow-writes, --weights, --no-values and --init go with --dry");
+	if (getenv("STORMLOG_ONLY") && sl_filter_is_regex(getenv("STORMLOG_ONLY")))
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "STORMLOG_ONLY=%s: wants a glob, as 'python*' or '*/train.py'",
+					getenv("STORMLOG_ONLY"));
 	run->command = argv + optind;
 	if (run->dry && !run->until)
 		run->until = sl_until_known(run->command);

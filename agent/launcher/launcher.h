@@ -35,8 +35,9 @@ struct sl_launch {
 	char library[4096];	   /* absolute path of the agent, as LD_PRELOAD can hold it; "": not found */
 };
 
-/* Prints to stderr, with "stormlog-run: " before the text and a newline after it. */
-void sl_launcher_say(const char *format, ...) SL_PRINTF(1, 2);
+/* Prints to stderr, with "stormlog-run: " before the text and a newline after it, and returns the status. */
+int sl_launcher_fail(int status, const char *format, ...) SL_PRINTF(2, 3);
+#define sl_launcher_say(...) ((void)sl_launcher_fail(0, __VA_ARGS__))
 
 /* --- agent/launcher/title.c --- */
 

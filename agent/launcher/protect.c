@@ -157,6 +157,5 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 	if (!prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) && !syscall(SYS_landlock_restrict_self, rules, 0) && !close(rules) &&
 	    filter_calls(abi < 3))
 		return true;
-	sl_launcher_say("the job's files cannot be protected: %s", strerror(errno));
-	return false;
+	return sl_launcher_fail(false, "the job's files cannot be protected: %s", strerror(errno));
 }

@@ -50,14 +50,11 @@ static int start_tries(const struct sl_launch *run, char **argv)
 	char self[4096], analyzer[4096], other[8192] = "", **to;
 	ssize_t length = readlink("/proc/self/exe", self, sizeof(self) - 1);
 
-	if (why) {
-		sl_launcher_say("%s %s", name, why);
-		return SL_LAUNCH_FAILED;
-	}
-	if (length < 0 || !sl_paths_analyzer(analyzer, sizeof(analyzer))) {
-		sl_launcher_say("stormlog-analyze is not beside stormlog-run, and not in PATH: no %s", name);
-		return SL_LAUNCH_FAILED;
-	}
+	if (why)
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "%s %s", name, why);
+	if (length < 0 || !sl_paths_analyzer(analyzer, sizeof(analyzer)))
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "stormlog-analyze is not beside stormlog-run, and not in PATH: no %s",
+					name);
 	self[length] = 0;
 	if (!can_all(run))
 		return SL_LAUNCH_FAILED;
@@ -95,11 +92,10 @@ static int start_tries(const struct sl_launch *run, char **argv)
 	memcpy(to + count, run->command, left * sizeof(*to));
 	sl_child_signals_restore();
 	execv(analyzer, to);
-	sl_launcher_say("%s: %m", analyzer);
-	return SL_LAUNCH_FAILED;
+	return sl_launcher_fail(SL_LAUNCH_FAILED, "%s: %m", analyzer);
 }
 
-void sl_launcher_say(const char *format, ...)
+int sl_launcher_fail(int status, const char *format, ...)
 {
 	char line[8192];
 	va_list args;
@@ -109,6 +105,7 @@ void sl_launcher_say(const char *format, ...)
 	vsnprintf(line + length, sizeof(line) - (size_t)length - 1, format, args);
 	va_end(args);
 	fprintf(stderr, "%s\n", line);
+	return status;
 }
 
 /* The folder as the user wrote it, with a slash at its end. */
@@ -127,10 +124,8 @@ static bool make_absolute(struct sl_launch *run)
 	const char *folder = run->options.output;
 	char cwd[2048] = "";
 
-	if (*folder != '/' && !getcwd(cwd, sizeof(cwd))) {
-		sl_launcher_say("the current directory has no name: %s; give an absolute --output", strerror(errno));
-		return false;
-	}
+	if (*folder != '/' && !getcwd(cwd, sizeof(cwd)))
+		return sl_launcher_fail(false, "the current directory has no name: %s; give an absolute --output", strerror(errno));
 	snprintf(run->directory, sizeof(run->directory), "%s%s%s", cwd, *cwd ? "/" : "", folder);
 	return true;
 }
@@ -169,10 +164,8 @@ static bool find_agent(struct sl_launch *run)
 {
 	const char *why;
 
-	if (!sl_paths_library(run->library, sizeof(run->library))) {
-		sl_launcher_say("libstormlog_preload.so is not beside stormlog-run, and not in ../lib");
-		return false;
-	}
+	if (!sl_paths_library(run->library, sizeof(run->library)))
+		return sl_launcher_fail(false, "libstormlog_preload.so is not beside stormlog-run, and not in ../lib");
 	why = sl_link_library(run->library, sizeof(run->library));
 	if (why)
 		sl_launcher_say("%s: %s", run->library, why);
@@ -232,10 +225,9 @@ static int analyze(const struct sl_launch *run, char *verb, char **folders)
 	char analyzer[4096];
 	pid_t child;
 
-	if (!sl_paths_analyzer(analyzer, sizeof(analyzer))) {
-		sl_launcher_say("stormlog-analyze is not beside stormlog-run, and not in PATH: no %s", verb);
-		return SL_LAUNCH_FAILED;
-	}
+	if (!sl_paths_analyzer(analyzer, sizeof(analyzer)))
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "stormlog-analyze is not beside stormlog-run, and not in PATH: no %s",
+					verb);
 	for (; *folders; folders++) {
 		char *dry = run->dry && !strcmp(verb, "check") ? "--dry" : NULL;
 		char *argv[] = {analyzer, verb, "--run", (char *)run->run_id, *folders, dry, NULL};
@@ -319,10 +311,8 @@ int main(int argc, char **argv)
 	sl_standard_hold(O_CLOEXEC); /* the command finds them closed */
 	sl_child_signals_block();
 	argv = sl_title_take(argc, argv);
-	if (!argv) {
-		sl_launcher_say("%s", strerror(ENOMEM));
-		return SL_LAUNCH_FAILED;
-	}
+	if (!argv)
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "%s", strerror(ENOMEM));
 	status = sl_flags_parse(&run, argc, argv, first && !getenv("STORMLOG_LAUNCHER"));
 	if (status >= 0)
 		return sl_standard_told("stormlog-run", status, SL_LAUNCH_FAILED);
@@ -330,10 +320,8 @@ int main(int argc, char **argv)
 	if (run.check)
 		return sl_standard_told("stormlog-run", make_absolute(&run) ? sl_check_run(&run) : SL_LAUNCH_FAILED,
 					SL_LAUNCH_FAILED);
-	if (!run.command[0]) {
-		sl_launcher_say("no command given; as in: stormlog-run -- python train.py");
-		return SL_LAUNCH_FAILED;
-	}
+	if (!run.command[0])
+		return sl_launcher_fail(SL_LAUNCH_FAILED, "no command given; as in: stormlog-run -- python train.py");
 	if (!make_absolute(&run) || !find_agent(&run))
 		return SL_LAUNCH_FAILED;
 	if (run.largest_count || run.against)

@@ -58,8 +58,7 @@ bool sl_until_begin(const struct sl_launch *run)
 		return true;
 	if (!pipe2(streams[0].pipe, O_CLOEXEC) && !pipe2(streams[1].pipe, O_CLOEXEC) && !pipe2(life, O_CLOEXEC))
 		return true;
-	sl_launcher_say("--until: %s", strerror(errno));
-	return false;
+	return sl_launcher_fail(false, "--until: %s", strerror(errno));
 }
 
 void sl_until_enter(const struct sl_launch *run)
