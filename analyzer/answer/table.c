@@ -281,21 +281,19 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	bool at_peak = device && device->known_peak == oom->live_bytes &&
 		       device->torch_at_peak.allocated_bytes == oom->torch.allocated_bytes,
 	     card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
-	uint64_t own = 0, rest, limit = known(account->own_limit), total = card ? oom->total_bytes : limit ?: oom->live_bytes;
+	uint64_t own = 0, rest, limit = known(account->own_limit), total = card ? oom->total_bytes : limit ?: oom->live_bytes, bytes;
+	const struct sl_owner *owner = NULL;
+	const struct sl_site *site = NULL;
 	struct sl_owners owners;
 
 	if (oom->scope == SL_SCOPE_HOST || !total || !oom->live_bytes)
 		return;
 	sl_owners_init(&owners);
-	for (size_t i = 0; i < (at_peak ? process->model->sites.count : oom->owner_count); i++) {
-		const struct sl_site *site = &process->model->sites.item[at_peak ? i : oom->owners[i].site];
-		uint64_t bytes = !at_peak			  ? oom->owners[i].bytes
-				 : site->device == device->device ? sl_model_site_at_peak(process->model, site)
-								  : 0;
-
-		if (bytes && sl_owners_shows(process, site))
-			add_site(&owners, process, site, bytes, at_peak, NULL, &(uint64_t){0});
-	}
+	while (at_peak && (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &bytes)))
+		add_site(&owners, process, site, bytes, true, NULL, &(uint64_t){0});
+	while (!at_peak && (owner = sl_owners_at_error(process, oom, owner, &site)))
+		if (owner->bytes && sl_owners_shows(process, site))
+			add_site(&owners, process, site, owner->bytes, false, NULL, &(uint64_t){0});
 	if (known(account->cached) && !oom->of_framework)
 		add_rests(&owners, process, &oom->torch, sl_model_rest_name(&oom->torch), account->cached);
 	sl_owners_sort(&owners);

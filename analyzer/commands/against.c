@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "analyzer/answer/against.h"
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "common/text.h"
 

@@ -7,8 +7,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
-
 static int bell = -1; /* a byte written here opens the page */
 static pid_t opener;
 

@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "analyzer/answer/make.h"
-#include "analyzer/base/escape.h"
 #include "analyzer/base/ini.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"

@@ -4,7 +4,6 @@
 
 #include "analyzer/answer/make.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
 #include "common/now.h"
 

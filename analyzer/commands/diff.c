@@ -2,7 +2,6 @@
 /* stormlog-analyze diff A B: compare one run, or several, with others. */
 #include <math.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"

@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "analyzer/answer/make.h"
-#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/text_join.h"

@@ -5,9 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/terminal.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"

@@ -5,9 +5,7 @@
 #include <unistd.h>
 
 #include "analyzer/answer/make.h"
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
-#include "analyzer/base/terminal.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/fit/window.h"
 #include "analyzer/gate/gate.h"

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "analyzer/commands/commands.h"
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/model/replay/replay.h"
 #include "analyzer/report/dry.h"

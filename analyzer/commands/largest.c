@@ -6,7 +6,6 @@
  */
 #include <limits.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/commands/trial.h"

@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "analyzer/answer/make.h"
-#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/commands/commands.h"

@@ -3,7 +3,6 @@
 #include <errno.h>
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"
 #include "analyzer/base/paths.h"

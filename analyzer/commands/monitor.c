@@ -5,12 +5,10 @@
 #include <poll.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"
 #include "analyzer/base/stats.h"
-#include "analyzer/base/terminal.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/dry.h"
 #include "common/now.h"

@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/report/missing.h"
 

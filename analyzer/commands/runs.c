@@ -1,6 +1,5 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze runs [QUERY] PATH...: runs of folders and of a catalogue, a line each. */
-#include "analyzer/base/escape.h"
 
 #include <math.h>
 

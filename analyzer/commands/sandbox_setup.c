@@ -5,7 +5,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/library.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"

@@ -5,7 +5,6 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/missing.h"

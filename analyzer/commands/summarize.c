@@ -5,7 +5,6 @@
  */
 #include <malloc.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/paths.h"
 #include "analyzer/base/save.h"

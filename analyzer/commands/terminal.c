@@ -1,5 +1,4 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/base/terminal.h"
 #include "analyzer/commands/commands.h"
 
 struct sl_face_style sl_terminal_style(void)

@@ -3,7 +3,6 @@
 
 #include <ctype.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/model/counts/between.h"

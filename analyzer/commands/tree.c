@@ -2,7 +2,6 @@
 /* stormlog-analyze tree|table|flame PATH: the holders of memory at an instant. */
 #include <math.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/base/spark.h"

@@ -9,7 +9,6 @@
 #include <unistd.h>
 
 #include "analyzer/answer/make.h"
-#include "analyzer/base/escape.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/commands/commands.h"
 #include "analyzer/report/devices.h"

@@ -2,7 +2,6 @@
 /* stormlog-analyze watch PATH: checks rules against running programs, and runs a command when one is raised. */
 #include <poll.h>
 
-#include "analyzer/base/escape.h"
 #include "analyzer/base/ini.h"
 #include "analyzer/base/save.h"
 #include "analyzer/commands/commands.h"
