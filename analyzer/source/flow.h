@@ -21,7 +21,8 @@ struct sl_flow_file {
 
 struct sl_flow_found {
 	const struct sl_flow_file *file;
-	uint32_t line, function; /* function: statement of its header */
+	uint32_t line, function;		 /* function: statement of its header */
+	const struct sl_script_token *container; /* the last word of its name */
 	enum sl_flow_store store;
 	enum sl_flow_hold hold;
 };
@@ -32,8 +33,9 @@ struct sl_flow_case {
 	const struct sl_trace *trace;
 	SL_VECTOR(struct sl_flow_file *) files;
 	SL_VECTOR(struct sl_flow_found) found;
-	uint64_t steps; /* tokens that were looked at */
-	bool looped;	/* a frame further out is in a loop */
+	uint64_t steps;	   /* tokens that were looked at */
+	bool looped;	   /* a frame further out is in a loop */
+	bool without_grad; /* a frame further out runs without autograd */
 };
 
 #define SL_FLOW_NAMES 64
@@ -72,10 +74,10 @@ struct sl_flow_file *sl_flow_open(struct sl_flow_case *of, const char *path);
 /* From statement `from` to the function's end, and around its loops. */
 void sl_flow_run(struct sl_flow *f, uint32_t from);
 
-/* The function is called with the block as all its arguments. */
-void sl_flow_enter(struct sl_flow *f, uint32_t function);
-
-/* So are the program's functions of that name, of `class` where it is not NULL.  False: there are none, or too many. */
+/*
+ * The program's functions of that name, of `class` where it is not NULL, are called with the block as all their arguments.
+ * False: there are none, or too many.
+ */
 bool sl_flow_enter_all(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *class);
 
 void sl_flow_hold(struct sl_flow *f, const struct sl_script_token *name, const struct sl_script_token *attribute,

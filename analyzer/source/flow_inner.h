@@ -40,6 +40,8 @@ enum sl_flow_hold sl_flow_hold_of(const struct sl_flow *f, const struct sl_scrip
 				  const struct sl_script_token *attribute);
 /* Each name of these tokens holds it now. */
 void sl_flow_hold_names(struct sl_flow *f, uint32_t from, uint32_t end, enum sl_flow_hold hold);
+/* Targets [from, in) of a loop or a comprehension hold what they get of [at, end): of zip each its own. */
+void sl_flow_hold_targets(struct sl_flow *f, uint32_t from, uint32_t in, uint32_t at, uint32_t end);
 /* What any name of these tokens holds. */
 enum sl_flow_hold sl_flow_mentioned(const struct sl_flow *f, uint32_t from, uint32_t end);
 

@@ -5,6 +5,8 @@
 
 #define FRAMES 24
 
+static const char epochs[] = " epoch epochs current_epoch num_epochs n_epochs max_epochs ";
+
 /* A function as the text has it: the last part of "Layer.forward". */
 static const char *name_of(const struct sl_stack_frame *frame)
 {
@@ -79,11 +81,19 @@ static bool is_making(const struct sl_stack_frame *frames, unsigned count)
 	return is_constructor(frames);
 }
 
-static bool is_in_loop(struct sl_flow_case *of, const struct sl_stack_frame *frame)
+/* What a frame further out means for those within.  A loop over epochs is no loop: what it calls loops over batches. */
+static void look_around(struct sl_flow_case *of, const struct sl_stack_frame *frame)
 {
+	const struct sl_script_statement *s;
 	struct sl_flow f;
+	uint32_t loop;
 
-	return begin(&f, of, frame) && sl_script_around(&f.file->python, f.statement, " for while ", f.function) != SL_SCRIPT_NONE;
+	if (!begin(&f, of, frame))
+		return;
+	s = f.file->python.statement.item;
+	of->without_grad |= sl_flow_is_without_grad(&f.file->python, f.statement);
+	loop = sl_script_around(&f.file->python, s[f.statement].parent, SL_SCRIPT_LOOPS, f.function);
+	of->looped |= loop != SL_SCRIPT_NONE && !sl_script_has(&f.file->python, s[loop].first, s[loop].end, epochs);
 }
 
 /* The object whose method is called on the line: of "s.fill()" it is s. */
@@ -96,6 +106,27 @@ static void hold_object(struct sl_flow *f, const char *method)
 		if (sl_script_is(python, i, method) && sl_script_is(python, i - 1, ".") &&
 		    python->token.item[i - 2].kind == SL_SCRIPT_NAME && (i - 2 == s->first || !sl_script_is(python, i - 3, ".")))
 			sl_flow_hold(f, &python->token.item[i - 2], NULL, SL_HOLDS_IT);
+}
+
+/* Where an async function is called and not awaited, a task gets what it gives: no frame leads there. */
+static void look_at_tasks(const struct sl_flow *f, const char *callee)
+{
+	const struct sl_script *python = &f->file->python;
+	uint32_t header = f->function == SL_SCRIPT_NONE ? 0 : python->statement.item[f->function].first, root;
+	struct sl_flow task;
+
+	for (uint32_t i = 2; sl_script_is(python, header, "async") && i < python->token.count; i++) {
+		struct sl_stack_frame frame = {.file = f->file->path, .line = python->token.item[i].line};
+
+		for (root = i; root > 2 && sl_script_is(python, root - 1, "."); root -= 2)
+			;
+		if (!sl_script_is(python, i, callee) || !sl_script_is(python, i + 1, "(") ||
+		    sl_script_is_any(python, root - 1, " await def ") || !begin(&task, f->of, &frame))
+			continue;
+		task.callee = callee;
+		task.callee_hold = f->returned;
+		sl_flow_run(&task, task.statement);
+	}
 }
 
 /* Functions that PyTorch calls with what a module gives: nothing in the stack's frames leads to them. */
@@ -121,7 +152,7 @@ static void look_at_hooks(struct sl_flow_case *of)
 	}
 }
 
-/* The surest line; NULL: there is none, or two remain. */
+/* The surest line, the first that fills its container; NULL: there is none, or two remain. */
 static const struct sl_flow_found *choose(const struct sl_flow_case *of)
 {
 	const struct sl_flow_found *best = NULL;
@@ -133,7 +164,9 @@ static const struct sl_flow_found *choose(const struct sl_flow_case *of)
 			   : one->store != best->store ? (int)one->store - (int)best->store
 						       : (int)one->hold - (int)best->hold;
 
-		two = more > 0 ? false : two || more == 0;
+		two = more > 0 ? false
+			       : two || (more == 0 && (one->function != best->function || one->container->kind != SL_SCRIPT_NAME ||
+						       !sl_script_same(one->container, best->container)));
 		best = more > 0 ? one : best;
 	}
 	return two ? NULL : best;
@@ -153,9 +186,9 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 	for (unsigned i = 0; i < count && i < FRAMES; i++) {
 		if (is_inner(&frames[i]) && i + 1 < count)
 			continue;
-		of.looped = false;
+		of.looped = of.without_grad = false;
 		for (unsigned k = i + 1; k < count && k < FRAMES; k++)
-			of.looped |= is_in_loop(&of, &frames[k]);
+			look_around(&of, &frames[k]);
 		if (!begin(&f, &of, &frames[i]))
 			break;
 		f.callee = callee && is_named(&f, callee) ? callee : NULL;
@@ -166,14 +199,15 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		first = false;
 		if (object && callee)
 			hold_object(&f, callee);
-		if (held || f.held_count)
-			sl_flow_run(&f, f.statement);
+		sl_flow_run(&f, f.statement);
+		callee = called(source, &frames[i]);
+		if (callee && f.returned)
+			look_at_tasks(&f, callee);
 		best = choose(&of);
 		held = is_constructor(&frames[i]) && f.self_holds ? SL_HOLDS_IT : f.returned;
 		parts = f.parts;
 		object = f.self_holds && !is_constructor(&frames[i]);
-		callee = called(source, &frames[i]);
-		if ((best && best->store == SL_STORE_CONTAINER && best->hold != SL_HOLDS_PART) || (!held && !object))
+		if (best && best->store == SL_STORE_CONTAINER && best->hold != SL_HOLDS_PART)
 			break;
 	}
 	if (!best && !of.found.count) {

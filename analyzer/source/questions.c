@@ -239,8 +239,7 @@ bool sl_source_keeps_view(struct sl_source *source, const struct sl_trace *trace
 		for (open = s->first + 1; open < last && !view; open++)
 			if (sl_script_is(python, open, "[") && python->token.item[open].match == last &&
 			    python->token.item[open - 1].kind == SL_SCRIPT_NAME) {
-				for (uint32_t at = open + 1; at < last; at++)
-					view |= sl_script_is_any(python, at, " : , ... ");
+				view = sl_script_has(python, open + 1, last, " : , ... ");
 				for (uint32_t at = open + 1; at < last; at++)
 					view &= python->token.item[at].kind == SL_SCRIPT_NUMBER ||
 						sl_script_is_any(python, at, " : , ... None - ");

@@ -25,7 +25,6 @@ void sl_flow_hold(struct sl_flow *f, const struct sl_script_token *name, const s
 	f->held[i].hold = hold;
 }
 
-/* attribute NULL: the object, with all its attributes. */
 enum sl_flow_hold sl_flow_hold_of(const struct sl_flow *f, const struct sl_script_token *name,
 				  const struct sl_script_token *attribute)
 {
@@ -40,12 +39,42 @@ enum sl_flow_hold sl_flow_hold_of(const struct sl_flow *f, const struct sl_scrip
 	return hold;
 }
 
-/* Hold the targets of a loop, a `with` or a comprehension. */
 void sl_flow_hold_names(struct sl_flow *f, uint32_t from, uint32_t end, enum sl_flow_hold hold)
 {
 	for (; from < end; from++)
 		if (sl_flow_token(f, from)->kind == SL_SCRIPT_NAME)
 			sl_flow_hold(f, sl_flow_token(f, from), NULL, hold);
+}
+
+void sl_flow_hold_targets(struct sl_flow *f, uint32_t from, uint32_t in, uint32_t at, uint32_t end)
+{
+	const struct sl_script *python = &f->file->python;
+	bool call = sl_flow_is(f, at + 1, end, " ( ") && sl_flow_token(f, at + 1)->match == end - 1, within, counts;
+	uint32_t nested = sl_flow_is(f, from, in, " ( ") && sl_flow_token(f, from)->match == in - 1, comma, part, parts, bit = 1;
+	enum sl_flow_hold hold;
+
+	from += nested;
+	in -= nested;
+	comma = sl_script_find(python, from, in, " , ");
+	counts = call && comma < in && sl_flow_is(f, at, end, " enumerate ");
+	within = counts || (call && comma < in && sl_flow_is(f, at, end, " zip "));
+	if (counts || (comma < in && at + 3 < end && sl_flow_is(f, end - 3, end, " items "))) {
+		sl_flow_hold_names(f, from, comma, SL_HOLDS_NOT); /* a number, a key */
+		from = comma + 1;
+	}
+	for (at += within ? 2 : 0, end -= within; within && from < in; from = comma + 1, at = part + (part < end)) {
+		comma = counts ? in : sl_script_find(python, from, in, " , ");
+		part = sl_script_find(python, at, end, " , ");
+		sl_flow_hold_targets(f, from, comma, at, part);
+	}
+	hold = sl_flow_value(f, at, end);
+	if (!f->first && !f->callee && sl_flow_has_line(f, at, end)) /* a generator made it */
+		hold = sl_flow_larger(hold, f->callee_hold);
+	parts = sl_flow_has_line(f, at, end) ? f->callee_parts : 0;
+	for (; from < in; from = comma + 1, bit <<= 1) {
+		comma = sl_script_find(python, from, in, " , ");
+		sl_flow_hold_names(f, from, comma, parts && !(parts & bit) ? SL_HOLDS_NOT : sl_flow_part(hold));
+	}
 }
 
 enum sl_flow_hold sl_flow_mentioned(const struct sl_flow *f, uint32_t from, uint32_t end)
@@ -96,7 +125,6 @@ bool sl_flow_origin(const struct sl_flow *f, uint32_t made, const struct sl_scri
 	return at < equals && *from < *end;
 }
 
-/* The last statement of the function before the one that is looked at which gives the name its object; else the first. */
 uint32_t sl_flow_assigned(const struct sl_flow *f, const struct sl_script_token *name, uint32_t function)
 {
 	const struct sl_script *python = &f->file->python;
@@ -130,8 +158,12 @@ static uint32_t flow_loop_of(const struct sl_flow *f, uint32_t statement)
 
 void sl_flow_find(struct sl_flow *f, uint32_t at, enum sl_flow_store store, enum sl_flow_hold hold)
 {
-	struct sl_flow_found found = {f->file, sl_flow_token(f, at)->line, f->function, store, hold};
+	struct sl_flow_found found = {f->file, sl_flow_token(f, at)->line, f->function, NULL, store, hold};
+	uint32_t last = at > 1 && sl_flow_is(f, at - 1, at, " . ") ? at - 2 : at;
 
+	while (last >= at && sl_flow_is(f, last + 1, last + 2, " . "))
+		last += 2;
+	found.container = sl_flow_token(f, last);
 	for (size_t i = 0; hold && i < f->of->found.count; i++) {
 		struct sl_flow_found *other = &f->of->found.item[i];
 
@@ -163,7 +195,6 @@ static bool is_within(const struct sl_flow *f, uint32_t made, const struct sl_sc
 	return at == end && end > from + 1;
 }
 
-/* How long the object of a name lives, seen from the statement that is looked at. */
 enum sl_flow_lives sl_flow_lives(struct sl_flow *f, const struct sl_script_token *name)
 {
 	const struct sl_script_token *root;
@@ -192,42 +223,60 @@ enum sl_flow_lives sl_flow_lives(struct sl_flow *f, const struct sl_script_token
 	return flow_loop_of(f, made) == flow_loop_of(f, f->statement) ? SL_LIVES_PASS : SL_LIVES_FUNCTION;
 }
 
-/* The function empties, later, what the tokens from `root` to `end` name: "self.batch.append(x)", then "self.batch = []". */
-static bool is_emptied(const struct sl_flow *f, uint32_t root, uint32_t end)
+/* The statement takes out of the container of that name: "self.batch = []", "x.batch.clear()", "done(tasks.discard)", a filter. */
+static bool empties(const struct sl_script *python, const struct sl_script_statement *s, const struct sl_script_token *name)
 {
-	const struct sl_script *python = &f->file->python;
+	for (uint32_t at = s->first + 1; at + 2 < s->end; at++) {
+		uint32_t open = at + 2, close = python->token.item[open].match;
 
-	for (uint32_t i = f->statement + 1; end > root + 2 && f->function != SL_SCRIPT_NONE && i < python->statement.count &&
-					    python->statement.item[i].indent > python->statement.item[f->function].indent;
-	     i++) {
-		uint32_t at = python->statement.item[i].first, from = root;
-
-		while (from < end && sl_script_same(sl_flow_token(f, from), &python->token.item[at])) {
-			from++;
-			at++;
-		}
-		if (from == end && ((sl_script_is(python, at, "=") && python->token.item[at + 1].match == at + 2) ||
-				    (sl_script_is(python, at, ".") && sl_script_is(python, at + 1, "clear"))))
+		if (!sl_script_same(&python->token.item[at], name))
+			continue;
+		if (sl_script_is(python, at + 1, ".") && sl_script_is_any(python, open, " clear discard "))
+			return true;
+		if (sl_script_is(python, at - 1, ".") && sl_script_is(python, at + 1, "=") &&
+		    (close == open + 1 || (close == s->end - 1 && sl_script_find(python, open + 1, close, " for ") < close &&
+					   sl_script_find(python, open + 1, close, " if ") < close)))
 			return true;
 	}
 	return false;
 }
 
-/* The object that the tokens from `root` on name has it now; `at` is the line. */
+/* Later the function, or one that calls it, empties the container of that name. */
+static bool is_emptied(const struct sl_flow *f, const struct sl_script_token *name)
+{
+	const struct sl_script *python = &f->file->python;
+	const struct sl_script_statement *s = python->statement.item;
+	uint32_t own = f->function == SL_SCRIPT_NONE ? 0 : sl_script_word(python, f->function) + 1, function;
+
+	f->of->steps += python->token.count;
+	for (uint32_t i = 0; own && i < python->statement.count; i++) {
+		if (!empties(python, &s[i], name))
+			continue;
+		function = sl_script_around(python, i, SL_SCRIPT_FUNCTIONS, SL_SCRIPT_NONE);
+		if (function == f->function && i > f->statement)
+			return true;
+		for (uint32_t at = function == f->function || function == SL_SCRIPT_NONE ? s[i].first : s[function].end;
+		     at < s[i].first; at++)
+			if (sl_script_same(&python->token.item[at], sl_flow_token(f, own)) && sl_script_is(python, at + 1, "("))
+				return true;
+	}
+	return false;
+}
+
 void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hold hold)
 {
 	const struct sl_script_token *name = sl_flow_token(f, root);
 	enum sl_flow_lives life;
 
-	if (name->kind != SL_SCRIPT_NAME || (at > root && is_emptied(f, root, at - 1)))
+	if (name->kind != SL_SCRIPT_NAME)
 		return;
-	life = sl_flow_lives(f, name);
-	if (life != SL_LIVES_PASS)
+	life = at > root + 1 && is_emptied(f, sl_flow_token(f, at - 2)) ? SL_LIVES_PASS : sl_flow_lives(f, name);
+	if (life == SL_LIVES_LONGER || (life == SL_LIVES_FUNCTION && !f->of->looped))
 		sl_flow_find(f, at, life == SL_LIVES_LONGER ? SL_STORE_CONTAINER : SL_STORE_LOCAL, hold);
 	if (life == SL_LIVES_LONGER)
 		return;
 	f->self_holds |= sl_flow_is_text(name, "self");
-	sl_flow_hold(f, name, NULL, hold);
+	sl_flow_hold(f, name, at > root + 2 ? sl_flow_token(f, root + 2) : NULL, hold);
 }
 
 /*
@@ -276,7 +325,8 @@ static void assign(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, ui
 			      sl_script_find(&f->file->python, at, stop, " + - * / ") == stop;
 
 		if (hold && itself && is_sum(f, name, called) && !joined) {
-			sl_flow_find(f, from, sl_flow_is(f, at, stop, " [ ( ") ? SL_STORE_CONTAINER : SL_STORE_SUM, hold);
+			sl_flow_find(f, from, sl_flow_is(f, at, stop, " [ ( ") ? SL_STORE_CONTAINER : SL_STORE_SUM,
+				     called ? SL_HOLDS_GRAPH : hold);
 			sl_flow_hold(f, name, NULL, hold);
 			return;
 		}
@@ -303,11 +353,14 @@ static void assign(struct sl_flow *f, uint32_t from, uint32_t end, bool adds, ui
 	} else if (hold) {
 		if (f->link && sl_script_same(f->link, sl_flow_token(f, at)) && at + 1 == stop)
 			sl_flow_find(f, from, SL_STORE_CONTAINER, hold);
-		if (itself && sl_flow_lives(f, name) == SL_LIVES_LONGER)
+		if (itself && sl_flow_lives(f, name) == SL_LIVES_LONGER &&
+		    !empties(&f->file->python, &f->file->python.statement.item[f->statement], sl_flow_token(f, end - 1)))
 			sl_flow_find(f, from,
 				     sl_flow_is(f, at, stop, " [ ") || sl_flow_is(f, at - 1, stop, " |= ") ? SL_STORE_CONTAINER
 													   : SL_STORE_SUM,
 				     hold);
+		if (sl_flow_is_text(name, "ctx") && hold == SL_HOLDS_IT) /* a Function of autograd: its graph is of what it gives */
+			sl_flow_find(f, from, SL_STORE_SUM, hold);
 		f->self_holds |= sl_flow_is_text(name, "self");
 		sl_flow_hold(f, name, sl_flow_token(f, end - 1), hold);
 	}
@@ -387,7 +440,6 @@ static void look(struct sl_flow *f, uint32_t number)
 	const struct sl_script *python = &f->file->python;
 	const struct sl_script_statement *s = &python->statement.item[number];
 	uint32_t word = sl_script_word(python, number), at, cached, end = s->end;
-	enum sl_flow_hold hold;
 
 	f->statement = number;
 	if (sl_flow_is(f, word, end, " return ")) {
@@ -396,10 +448,7 @@ static void look(struct sl_flow *f, uint32_t number)
 			sl_flow_find(f, cached, f->self_holds ? SL_STORE_SUM : SL_STORE_CONTAINER, SL_HOLDS_IT);
 	} else if (sl_flow_is(f, word, end, SL_SCRIPT_LOOPS) && sl_flow_is(f, word, end, " for ")) {
 		at = sl_script_find(python, word, end, " in ");
-		hold = sl_flow_value(f, at < end ? at + 1 : end, end);
-		if (!f->first && !f->callee && sl_flow_has_line(f, at, end)) /* a generator made it */
-			hold = sl_flow_larger(hold, f->callee_hold);
-		sl_flow_hold_names(f, word + 1, at, sl_flow_part(hold));
+		sl_flow_hold_targets(f, word + 1, at, at < end ? at + 1 : end, end);
 	} else if (sl_flow_is(f, word, end, " with ")) {
 		for (uint32_t from = word + 1, part, as; from < end; from = part + 1) {
 			part = sl_script_find(python, from, end, " , ");
@@ -437,21 +486,7 @@ static void look_inside(struct sl_flow *f, uint32_t header)
 	}
 }
 
-/* In the else of what has the line: it is not reached. */
-static bool is_other_branch(const struct sl_script *python, uint32_t statement, uint32_t from)
-{
-	for (; statement != SL_SCRIPT_NONE; statement = python->statement.item[statement].parent)
-		if (statement > from && sl_script_is_any(python, sl_script_word(python, statement), " else elif "))
-			for (uint32_t above = from; above != SL_SCRIPT_NONE; above = python->statement.item[above].parent)
-				if (above != from &&
-				    python->statement.item[above].indent == python->statement.item[statement].indent &&
-				    python->statement.item[above].parent == python->statement.item[statement].parent &&
-				    sl_script_is_any(python, sl_script_word(python, above), " if elif "))
-					return true;
-	return false;
-}
-
-static void look_at_all(struct sl_flow *f, uint32_t from, uint32_t end, uint32_t origin)
+static void look_at_all(struct sl_flow *f, uint32_t from, uint32_t end)
 {
 	const struct sl_script *python = &f->file->python;
 
@@ -464,8 +499,7 @@ static void look_at_all(struct sl_flow *f, uint32_t from, uint32_t end, uint32_t
 		if (header && sl_script_around(python, s->parent, SL_SCRIPT_FUNCTIONS, SL_SCRIPT_NONE) == f->function &&
 		    f->function != SL_SCRIPT_NONE)
 			look_inside(f, i);
-		if (header || sl_script_around(python, i, SL_SCRIPT_FUNCTIONS, SL_SCRIPT_NONE) != f->function ||
-		    is_other_branch(python, i, origin))
+		if (header || sl_script_around(python, i, SL_SCRIPT_FUNCTIONS, SL_SCRIPT_NONE) != f->function)
 			continue;
 		look(f, i);
 	}
@@ -478,7 +512,7 @@ void sl_flow_run(struct sl_flow *f, uint32_t from)
 
 	if (from >= python->statement.count)
 		return;
-	look_at_all(f, from, (uint32_t)python->statement.count, from);
+	look_at_all(f, from, (uint32_t)python->statement.count);
 	for (at = from; at != SL_SCRIPT_NONE && at != f->function; at = python->statement.item[at].parent)
 		if (sl_script_is_any(python, sl_script_word(python, at), SL_SCRIPT_LOOPS))
 			loop = at;
@@ -487,19 +521,5 @@ void sl_flow_run(struct sl_flow *f, uint32_t from)
 		if (python->statement.item[behind].indent <= python->statement.item[loop].indent)
 			break;
 	if (loop != SL_SCRIPT_NONE)
-		look_at_all(f, loop + 1, behind, SL_SCRIPT_NONE);
-	else if (f->self_holds && f->function != SL_SCRIPT_NONE && !f->constructs)
-		look_at_all(f, f->function + 1, from, SL_SCRIPT_NONE);
-}
-
-void sl_flow_enter(struct sl_flow *f, uint32_t function)
-{
-	const struct sl_script *python = &f->file->python;
-
-	f->function = function;
-	f->statement = function + 1;
-	for (uint32_t i = python->statement.item[function].first + 2; i < python->statement.item[function].end; i++)
-		if (sl_flow_token(f, i)->kind == SL_SCRIPT_NAME && !sl_flow_is(f, i, i + 1, " self cls "))
-			sl_flow_hold(f, sl_flow_token(f, i), NULL, SL_HOLDS_IT);
-	sl_flow_run(f, function + 1);
+		look_at_all(f, loop + 1, behind);
 }

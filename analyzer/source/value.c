@@ -20,7 +20,8 @@ static const char logs[] = " debug info warning error exception critical ";
 static const char scalar_methods[] =
 	" item tolist cpu numpy size dim numel nelement data_ptr backward zero_grad step format join index count"
 	" element_size stride is_contiguous keys nbytes send ";
-static const char scalar_functions[] = " int float bool str len repr print isinstance id hash format range hasattr round ord chr ";
+static const char scalar_functions[] =
+	" int float bool str len repr print isinstance type id hash format range hasattr round ord chr ";
 static const char scalar_attributes[] =
 	" shape dtype device ndim is_cuda requires_grad nbytes itemsize layout names n size count length name index"
 	" width height depth ";
@@ -31,7 +32,7 @@ static const char views[] =
 	" requires_grad_ get values items copy pop popleft T mT swapaxes select view_as unflatten result __getitem__ ";
 static const char holders[] = " list tuple dict set frozenset deque partial iter zip enumerate reversed sorted OrderedDict "
 			      "defaultdict next filter map chain"
-			      " copy vars getattr type SimpleNamespace namedtuple replace _replace ";
+			      " copy vars getattr create_task ensure_future SimpleNamespace namedtuple replace _replace ";
 
 /* ---- functions that are called */
 
@@ -214,7 +215,7 @@ static bool is_the_one_before(const struct sl_flow *f, uint32_t from, uint32_t e
 
 /* Enters a function with what the arguments of the call hold. */
 static void enter_one(struct sl_flow *f, struct function function, uint32_t open, uint32_t root, bool method,
-		      enum sl_flow_hold *hold)
+		      enum sl_flow_hold base, enum sl_flow_hold *hold)
 {
 	struct sl_flow inner = {
 		.of = f->of, .file = function.file, .function = function.header, .calls = f->calls - 1, .depth = f->depth};
@@ -223,8 +224,11 @@ static void enter_one(struct sl_flow *f, struct function function, uint32_t open
 
 	parameter = sl_script_word(python, function.header) + 3; /* def NAME ( */
 	inner.constructs = sl_script_is(python, parameter - 2, "__init__");
-	if (sl_script_is_any(python, parameter, " self cls "))
+	if (sl_script_is_any(python, parameter, " self cls ")) {
+		if (base)
+			sl_flow_hold(&inner, &python->token.item[parameter], NULL, base);
 		parameter = sl_script_find(python, parameter, python->statement.item[function.header].end, " , ") + 1;
+	}
 	for (; at < close; at = part + 1) {
 		uint32_t end = python->statement.item[function.header].end, to = parameter, equals;
 		enum sl_flow_hold given;
@@ -266,7 +270,8 @@ static struct sl_script_token word_of(const char *text)
 }
 
 /* Enters a call with what its arguments hold.  exact: only what a known class has.  False: the program has no such function. */
-static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, uint32_t open, bool exact, enum sl_flow_hold *hold)
+static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, uint32_t open, bool exact, enum sl_flow_hold base,
+		  enum sl_flow_hold *hold)
 {
 	const struct sl_script_token calls[] = {word_of("__call__"), word_of("forward")}, *class;
 	bool method = root != name;
@@ -278,13 +283,15 @@ static bool enter(struct sl_flow *f, uint32_t name, uint32_t root, uint32_t open
 	class = method ? class_of(f, root, name - 2) : NULL;
 	count = !exact || class ? find_functions(f, sl_flow_token(f, name), class, exact, found) : 0;
 	class = class_of(f, root, name);
-	for (size_t i = 0; !count && class && i < SL_COUNT(calls); i++)
+	for (size_t i = 0; !count && class && i < SL_COUNT(calls); i++) {
 		count = find_functions(f, &calls[i], class, true, found);
+		if (count && !f->callee && !f->first &&
+		    sl_flow_has_line(f, root, open)) /* no word of the line names the frame within */
+			*hold = f->callee_hold;
+	}
 	for (unsigned i = 0; i < count; i++)
-		if (found[i].file == f->file && found[i].header == f->function)
-			return false;
-	for (unsigned i = 0; i < count; i++)
-		enter_one(f, found[i], open, root, method, hold);
+		if (found[i].file != f->file || found[i].header != f->function) /* itself gives what its other returns give */
+			enter_one(f, found[i], open, root, method, base, hold);
 	return count > 0;
 }
 
@@ -294,9 +301,14 @@ bool sl_flow_enter_all(struct sl_flow *f, const struct sl_script_token *name, co
 	unsigned count = f->calls ? find_functions(f, name, class, class != NULL, found) : 0;
 
 	for (unsigned i = 0; i < count; i++) {
-		struct sl_flow inner = {.of = f->of, .file = found[i].file, .calls = f->calls - 1};
+		struct sl_flow inner = {.of = f->of, .file = found[i].file, .function = found[i].header, .calls = f->calls - 1};
+		const struct sl_script_statement *s = &inner.file->python.statement.item[inner.function];
 
-		sl_flow_enter(&inner, found[i].header);
+		for (uint32_t at = s->first + 2; at < s->end; at++)
+			if (sl_flow_token(&inner, at)->kind == SL_SCRIPT_NAME && !sl_flow_is(&inner, at, at + 1, " self cls "))
+				sl_flow_hold(&inner, sl_flow_token(&inner, at), NULL, SL_HOLDS_IT);
+		inner.statement = inner.function + 1;
+		sl_flow_run(&inner, inner.statement);
 	}
 	return count > 0;
 }
@@ -335,7 +347,8 @@ bool sl_flow_is_without_grad(const struct sl_script *python, uint32_t statement)
 /* What is computed from a value holds it through the graph, where there is one. */
 static enum sl_flow_hold computed(const struct sl_flow *f, enum sl_flow_hold hold)
 {
-	return hold && !sl_flow_is_without_grad(&f->file->python, f->statement) ? SL_HOLDS_GRAPH : SL_HOLDS_NOT;
+	return hold && !f->of->without_grad && !sl_flow_is_without_grad(&f->file->python, f->statement) ? SL_HOLDS_GRAPH
+													: SL_HOLDS_NOT;
 }
 
 bool sl_flow_has_line(const struct sl_flow *f, uint32_t from, uint32_t end)
@@ -409,28 +422,13 @@ static bool is_for_good(const struct sl_flow *f, uint32_t open)
 	       !(first->kind == SL_SCRIPT_STRING && !strchr("fF", *first->at));
 }
 
-/* state._replace(rows=state.rows + (x,)): what grows keeps it. */
-static void replace(struct sl_flow *f, uint32_t open)
-{
-	const struct sl_script *python = &f->file->python;
-	uint32_t close = sl_flow_token(f, open)->match, part, dot, plus;
-
-	for (uint32_t at = open + 1; at < close; at = part + 1) {
-		part = sl_script_find(python, at, close, " , ");
-		dot = sl_script_find(python, at, part, " . ");
-		plus = sl_script_find(python, dot, part, " + ");
-		if (plus == dot + 2 && sl_flow_is(f, at + 1, part, " = ") &&
-		    sl_script_same(sl_flow_token(f, at), sl_flow_token(f, dot + 1)))
-			sl_flow_find(f, at, SL_STORE_CONTAINER, sl_flow_value(f, plus + 1, part));
-	}
-}
-
 /* root: the first token of the chain; name: of the function; base: what the object holds. */
 static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, uint32_t open, enum sl_flow_hold base)
 {
 	const struct sl_script_token emit = word_of("emit");
 	uint32_t close = sl_flow_token(f, open)->match;
 	bool method = root != name, made;
+	size_t found = f->of->found.count;
 	enum sl_flow_hold given, hold = SL_HOLDS_NOT;
 
 	given = arguments(f, open, close);
@@ -441,16 +439,16 @@ static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, u
 		return f->callee_hold;
 	if (made && f->first)
 		hold_references(f, open, close);
-	if (given && method && enter(f, name, root, open, true, &hold))
+	if (method && (given || base) && enter(f, name, root, open, true, given ? SL_HOLDS_NOT : base, &hold)) {
+		f->of->found.count = given ? f->of->found.count : found; /* what it stores is the object's own already */
 		return hold;
+	}
 	if (given && method && sl_flow_is(f, name, close, logs)) { /* a handler has the record */
 		sl_flow_enter_all(f, &emit, NULL);
 		return SL_HOLDS_NOT;
 	}
 	if (given && sl_flow_is(f, name, close, " sorted ") && sl_script_find(&f->file->python, open + 1, close, " , ") == close)
 		given = SL_HOLDS_GRAPH; /* what can be compared: numbers, the keys of a dictionary */
-	if (given && sl_flow_is(f, name, close, " _replace replace "))
-		replace(f, open);
 	if (sl_flow_is(f, name, close, method ? scalar_methods : scalar_functions) ||
 	    (method && sl_flow_is(f, name, close, " to ") && is_to_host(f, open, close)))
 		return SL_HOLDS_NOT;
@@ -459,7 +457,7 @@ static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, u
 		return SL_HOLDS_NOT;
 	}
 	if (given && !(method && sl_flow_is(f, name, close, SL_FLOW_STORES) && is_builtin(class_of(f, root, name - 2))) &&
-	    enter(f, name, root, open, false, &hold))
+	    enter(f, name, root, open, false, SL_HOLDS_NOT, &hold))
 		return hold;
 	if (method && sl_flow_is(f, name, close, SL_FLOW_STORES) &&
 	    !(name == root + 2 && (is_module(f, root) || is_own(f, root, name)))) {
@@ -467,7 +465,7 @@ static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, u
 			sl_flow_put(f, root, name, given);
 		return sl_flow_is(f, name, close, " setdefault ") ? sl_flow_larger(given, base) : SL_HOLDS_NOT;
 	}
-	if (given && sl_flow_is(f, name, close, registers) && is_for_good(f, open)) {
+	if (given && !base && sl_flow_is(f, name, close, registers) && is_for_good(f, open)) {
 		sl_flow_put(f, root, name, given);
 		return SL_HOLDS_NOT;
 	}
@@ -485,6 +483,7 @@ static enum sl_flow_hold call(struct sl_flow *f, uint32_t root, uint32_t name, u
 static enum sl_flow_hold primary(struct sl_flow *f, uint32_t from, uint32_t end)
 {
 	enum sl_flow_hold hold = SL_HOLDS_NOT;
+	struct function method[FUNCTIONS];
 	uint32_t at = from, close;
 
 	if (sl_flow_is(f, at, end, " ( [ { ")) {
@@ -496,6 +495,9 @@ static enum sl_flow_hold primary(struct sl_flow *f, uint32_t from, uint32_t end)
 		if (sl_flow_token(f, at)->kind == SL_SCRIPT_NAME)
 			hold = sl_flow_hold_of(f, sl_flow_token(f, at),
 					       at + 2 < end && sl_flow_is(f, at + 1, end, " . ") ? sl_flow_token(f, at + 2) : NULL);
+		if (!hold && at + 3 == end && sl_flow_is(f, at + 1, end, " . ") && class_of(f, at, at) &&
+		    find_functions(f, sl_flow_token(f, at + 2), class_of(f, at, at), true, method))
+			hold = sl_flow_hold_of(f, sl_flow_token(f, at), NULL); /* the method has its object */
 		at++;
 	}
 	if (f->callee && !sl_flow_is(f, end - 2, end, " . ") == (end == from + 1) &&
@@ -536,7 +538,7 @@ static enum sl_flow_hold comprehension(struct sl_flow *f, uint32_t from, uint32_
 		in = sl_script_find(python, at + 1, end, " in ");
 		next = sl_script_find(python, in, end, " for if ");
 		if (sl_flow_is(f, at, end, " for "))
-			sl_flow_hold_names(f, at + 1, in, sl_flow_part(sl_flow_value(f, in < end ? in + 1 : end, next)));
+			sl_flow_hold_targets(f, at + 1, in, in < end ? in + 1 : end, next);
 	}
 	colon = sl_script_find(python, from, loop, " : ");
 	return sl_flow_value(f, colon < loop ? colon + 1 : from, loop);
@@ -548,7 +550,7 @@ static enum sl_flow_hold operands(struct sl_flow *f, uint32_t from, uint32_t end
 	const struct sl_script *python = &f->file->python;
 	enum sl_flow_hold hold = SL_HOLDS_NOT, one;
 	uint32_t at = from, part;
-	bool alone = true;
+	bool alone = true, list = false;
 
 	while (at < end && sl_flow_is(f, at, end, " + - ~ * ** "))
 		at++;
@@ -559,6 +561,7 @@ static enum sl_flow_hold operands(struct sl_flow *f, uint32_t from, uint32_t end
 		while (part < end && part > at && sl_flow_is(f, part - 1, end, operators)) /* a sign */
 			part = sl_script_find(python, part + 1, end, operators);
 		alone &= part == end && hold == SL_HOLDS_NOT;
+		list |= sl_flow_is(f, at, end, " [ ");
 		one = part > at ? primary(f, at, part) : SL_HOLDS_NOT;
 		if (part < end || !alone)
 			one = one && sl_flow_is(f, at, end, " [ ( ") && sl_flow_token(f, at)->match + 1 == part ? one
@@ -566,7 +569,7 @@ static enum sl_flow_hold operands(struct sl_flow *f, uint32_t from, uint32_t end
 		hold = sl_flow_larger(hold, one);
 	}
 	/* the line's operator made the block */
-	return !alone && f->first && sl_flow_has_line(f, from, end) ? SL_HOLDS_IT : hold;
+	return !alone && !list && f->first && sl_flow_has_line(f, from, end) ? SL_HOLDS_IT : hold;
 }
 
 void sl_flow_return(struct sl_flow *f, uint32_t from, uint32_t end, enum sl_flow_hold hold)
