@@ -75,6 +75,9 @@ case("a small request of a full card is not in pieces", oom(full(asked=20 * MIB,
 case("0 bytes free", oom(full(free=0)), free_bytes=0)
 case("more than the card", oom(full(allocated=31 * GIB, free=0, this=32 * GIB), ("C:\\ai\\train.py", 61, "main", "y = model(x)"), ("C:\\Python311\\Lib\\site-packages\\torch\\x.py", 3, "f", "g()")),
      cause="windows_spill", line="C:\\ai\\train.py:61", says=["Windows"])
+case("six lines of the program, 60 of a library", oom(full(), ("/home/u/job/run.py", 5, "<module>", "main()"), *[("/home/u/job/lost.py", i, "f", "g()") for i in (6, 7)],
+     ("/home/u/job/kept.py", 8, "fit", "step()"), *[(SITE, i, "f", "g()") for i in range(60)], ("/home/u/job/step.py", 9, "step", "loss.backward()"), ("/home/u/job/op.py", 10, "op", "y()"),
+     (SITE, 1, "f", "g()")), line="/home/u/job/op.py:10", says=["run.py:5", "kept.py:8", "step.py:9", "that the backward pass"], never=["lost.py"])
 case("asleep", oom(full(allocated=40 * GIB, free=0, this=None)), cause="unknown", says=["23.6 GiB"])
 case("old", oom(torch_1(2 * GIB, 1, 14.75 * GIB, 12.37 * GIB, 1.04 * GIB, 12.91 * GIB), kind="RuntimeError"), form="torch_old", device=1, asked_bytes=2 * GIB, reserved_unallocated_bytes=0.54 * GIB,
      process_bytes=None, cause="card_full_by_own_tensors")
