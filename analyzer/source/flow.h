@@ -10,8 +10,8 @@
 /* A value holds no block.  The graph or an unknown call may hold it.  It is a part of what has it.  It is or has the block. */
 enum sl_flow_hold { SL_HOLDS_NOT, SL_HOLDS_GRAPH, SL_HOLDS_PART, SL_HOLDS_IT };
 
-/* Lines that store it, the surest last: a sum has the graph of all, a container has all.  A plain attribute has only the last. */
-enum sl_flow_store { SL_STORE_SUM, SL_STORE_LOCAL, SL_STORE_CONTAINER };
+/* Lines that store it, the surest last.  A local of a function that a loop calls dies.  A sum has the graph of all. */
+enum sl_flow_store { SL_STORE_DYING, SL_STORE_SUM, SL_STORE_LOCAL, SL_STORE_CONTAINER };
 
 struct sl_flow_file {
 	const char *path; /* as the frame names it */

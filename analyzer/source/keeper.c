@@ -5,8 +5,6 @@
 
 #define FRAMES 24
 
-static const char epochs[] = " epoch epochs current_epoch num_epochs n_epochs max_epochs ";
-
 /* A function as the text has it: the last part of "Layer.forward". */
 static const char *name_of(const struct sl_stack_frame *frame)
 {
@@ -93,7 +91,8 @@ static void look_around(struct sl_flow_case *of, const struct sl_stack_frame *fr
 	s = f.file->python.statement.item;
 	of->without_grad |= sl_flow_is_without_grad(&f.file->python, f.statement);
 	loop = sl_script_around(&f.file->python, s[f.statement].parent, SL_SCRIPT_LOOPS, f.function);
-	of->looped |= loop != SL_SCRIPT_NONE && !sl_script_has(&f.file->python, s[loop].first, s[loop].end, epochs);
+	of->looped |= loop != SL_SCRIPT_NONE &&
+		      !sl_script_has(&f.file->python, s[loop].first, s[loop].end, " epoch epochs current_epoch num_epochs ");
 }
 
 /* The object whose method is called on the line: of "s.fill()" it is s. */
@@ -169,7 +168,7 @@ static const struct sl_flow_found *choose(const struct sl_flow_case *of)
 						       !sl_script_same(one->container, best->container)));
 		best = more > 0 ? one : best;
 	}
-	return two ? NULL : best;
+	return two || (best && best->store == SL_STORE_DYING) ? NULL : best;
 }
 
 bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frames, unsigned count,

@@ -266,13 +266,14 @@ static bool is_emptied(const struct sl_flow *f, const struct sl_script_token *na
 void sl_flow_put(struct sl_flow *f, uint32_t root, uint32_t at, enum sl_flow_hold hold)
 {
 	const struct sl_script_token *name = sl_flow_token(f, root);
+	enum sl_flow_store local = f->of->looped ? SL_STORE_DYING : SL_STORE_LOCAL;
 	enum sl_flow_lives life;
 
 	if (name->kind != SL_SCRIPT_NAME)
 		return;
 	life = at > root + 1 && is_emptied(f, sl_flow_token(f, at - 2)) ? SL_LIVES_PASS : sl_flow_lives(f, name);
-	if (life == SL_LIVES_LONGER || (life == SL_LIVES_FUNCTION && !f->of->looped))
-		sl_flow_find(f, at, life == SL_LIVES_LONGER ? SL_STORE_CONTAINER : SL_STORE_LOCAL, hold);
+	if (life != SL_LIVES_PASS)
+		sl_flow_find(f, at, life == SL_LIVES_LONGER ? SL_STORE_CONTAINER : local, hold);
 	if (life == SL_LIVES_LONGER)
 		return;
 	f->self_holds |= sl_flow_is_text(name, "self");
@@ -457,7 +458,7 @@ static void look(struct sl_flow *f, uint32_t number)
 		}
 	} else if (sl_flow_is(f, word, end, " except ")) {
 		at = sl_script_find(python, word, end, " as ");
-		if (at + 1 < end && (f->line || f->held_count)) /* its traceback has the frames, and they have their names */
+		if (at + 1 < end && !f->of->found.count) /* its traceback has the frames, and they have their names */
 			sl_flow_hold(f, sl_flow_token(f, at + 1), NULL, SL_HOLDS_GRAPH);
 	} else if (sl_flow_is(f, word, end, " if elif while assert ")) {
 		sl_flow_value(f, word + 1, end);
