@@ -214,9 +214,11 @@ static bool more(struct packed *input)
 		input->between = part.done;
 	}
 	input->why = part.why;
+	if (input->format && input->ended && !part.made && !input->between && !part.why)
+		input->why = "its compressed data are cut off";
 	input->packed_at += part.used;
 	out->size += part.made;
-	return !part.why && (part.made || !input->ended);
+	return !input->why && (part.made || !input->ended);
 }
 
 bool sl_input_fill(struct sl_input *unpacked, size_t size)

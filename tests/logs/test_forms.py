@@ -379,7 +379,8 @@ case("pytest", "    def test_step():\n>       y = model(x)\nE       torch.OutOfM
 case("a long line", "it " * 1000000 + "\n" + ONE, **BASE)
 for name, packed in (("gzip", gzip.compress), ("xz", lzma.compress)):
     case(name, packed(ONE.encode()), **BASE)
-for name, content in (("a core file", b"\x7fELF\2\1\1" + bytes(500)), ("an image", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(99))):
+CUT = [(f"a log in {name} that is cut off", packed((ONE + "step 2\n" * 99).encode())[:-1]) for name, packed in (("gzip", gzip.compress), ("xz", lzma.compress))]
+for name, content in (("a core file", b"\x7fELF\2\1\1" + bytes(500)), ("an image", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR" + bytes(99)), *CUT):
     code, out, err = analyze(content)
     if code != 3 or len(err.splitlines()) != 1 or out:
         FAILED.append(name)
