@@ -287,6 +287,12 @@ static void fail(struct request *request, int status)
 		request->status = status;
 }
 
+static void refuse_target(struct request *request, int status, const char *target, const char *why)
+{
+	say(target, why);
+	fail(request, status);
+}
+
 /* NULL: the process will be woken, or is watched; else why not. */
 static const char *add_pid(struct request *request, long pid)
 {
@@ -308,16 +314,12 @@ static void add_process(struct request *request, const char *target)
 	long pid = strtol(target, &end, 10);
 	const char *why;
 
-	if (*end || pid <= 0) {
-		say(target, "is no process and no folder");
-		fail(request, USAGE);
-	} else if (kill((pid_t)pid, 0) && errno == ESRCH) {
-		say(target, "there is no such process");
-		fail(request, USAGE);
-	} else if ((why = add_pid(request, pid))) {
-		say(target, why);
-		fail(request, sl_watch_failed(request->watch) ? FAILED : NOTHING);
-	}
+	if (*end || pid <= 0)
+		refuse_target(request, USAGE, target, "is no process and no folder");
+	else if (kill((pid_t)pid, 0) && errno == ESRCH)
+		refuse_target(request, USAGE, target, "there is no such process");
+	else if ((why = add_pid(request, pid)))
+		refuse_target(request, sl_watch_failed(request->watch) ? FAILED : NOTHING, target, why);
 }
 
 static void refuse(struct request *request, long pid, const char *why)
@@ -438,10 +440,10 @@ static void add_target(struct request *request, const char *target)
 		return;
 	}
 	found = add_sleeping_of(&request->sleepers, target);
-	if (found > 0)
-		return;
-	say(target, found < 0 ? strerror(errno) : "no running program records into it");
-	fail(request, found < 0 ? USAGE : NOTHING);
+	if (found < 0)
+		refuse_target(request, USAGE, target, strerror(errno));
+	else if (!found)
+		refuse_target(request, NOTHING, target, "no running program records into it");
 }
 
 static void told(const struct sl_sleepers *list, bool wake)
@@ -498,14 +500,10 @@ static void choose_group(struct request *request, enum sl_group group, const cha
 		fputs("stormlog-attach: --all, --cgroup and --container exclude each other\n", stderr);
 		request->status = USAGE;
 	}
-	if (group == SL_GROUP_CONTAINER && strlen(name) < ID_BYTES) {
-		say(name, "an id has 6 characters at least");
-		request->status = USAGE;
-	}
-	if (group == SL_GROUP_CGROUP && *name != '/') {
-		say(name, "the path of a cgroup begins with / (/proc/PID/cgroup has it)");
-		request->status = USAGE;
-	}
+	if (group == SL_GROUP_CONTAINER && strlen(name) < ID_BYTES)
+		refuse_target(request, USAGE, name, "an id has 6 characters at least");
+	if (group == SL_GROUP_CGROUP && *name != '/')
+		refuse_target(request, USAGE, name, "the path of a cgroup begins with / (/proc/PID/cgroup has it)");
 	request->group = group;
 	request->group_name = name;
 }
@@ -604,10 +602,8 @@ static void work(struct request *request)
 	request->wakes_only = why;
 	if (request->group && !targets_each(request->group, request->group_name, add_member, request))
 		say(request->group_name, "no process belongs to it so far");
-	if (why) {
-		say(request->group_name, why);
-		fail(request, NOTHING);
-	}
+	if (why)
+		refuse_target(request, NOTHING, request->group_name, why);
 	if (!request->sleepers.count && !sl_watch_count(request->watch) && (!request->group || why))
 		return;
 	turn(request, !request->rest);

@@ -53,8 +53,7 @@ static bool __attribute__((format(printf, 2, 3))) fail(struct push *push, const 
 	va_start(list, format);
 	vsnprintf(push->error, sizeof(push->error), format, list);
 	va_end(list);
-	sl_escape_print(stderr, "stormlog-push: %s: %s\n", push->name, push->error);
-	return false;
+	return sl_escape_fail("stormlog-push", false, "%s: %s", push->name, push->error);
 }
 
 static size_t give(char *to, size_t one, size_t count, void *context)
@@ -284,10 +283,8 @@ static bool add_token(struct push *push)
 		*line = 0;
 	if (in)
 		fclose(in);
-	else if (!(token && *token) && path && *path) {
-		sl_escape_print(stderr, "stormlog-push: %s: %s\n", path, strerror(errno));
-		return false;
-	}
+	else if (!(token && *token) && path && *path)
+		return sl_escape_fail("stormlog-push", false, "%s: %m", path);
 	if (token && *token)
 		snprintf(line, sizeof(line), "%s", token);
 	line[strcspn(line, "\r\n")] = 0;

@@ -130,8 +130,7 @@ bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const cha
 	snprintf(at->project, sizeof(at->project), "%s", project ? project : "");
 	pthread_mutex_unlock(&mutex);
 	sl_packs_remove(&server->packs, pack);
-	sl_escape_print(stderr, "stormlog-server: pack %s of project %s: " SL_QUOTA_FULL "\n", pack, project ? project : "?");
-	return false;
+	return sl_escape_fail("stormlog-server", false, "pack %s of project %s: " SL_QUOTA_FULL, pack, project ? project : "?");
 }
 
 bool sl_quota_refuses(struct sl_server *server, struct sl_store *store, const char *pack)

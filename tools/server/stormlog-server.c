@@ -138,13 +138,11 @@ static bool open_store(struct settings *s, bool makes, bool backs_up)
 	snprintf(path, sizeof(path), "%s%s", s->store, backs_up ? "/" SL_STORE_NAME : "");
 	fine = backs_up ? !access(path, F_OK)
 			: (makes || sl_packs_are_there(s->store)) && sl_packs_open(&s->server.packs, s->store);
-	if (!fine || !realpath(s->store, s->server.path)) {
-		sl_escape_print(stderr, "stormlog-server: %s: %s\n", path,
-				errno == ENOTEMPTY			 ? "not empty and not a store: name a folder of its own"
-				: errno == ENOENT && !makes && !backs_up ? "no store is there"
-									 : strerror(errno));
-		return false;
-	}
+	if (!fine || !realpath(s->store, s->server.path))
+		return sl_escape_fail("stormlog-server", false, "%s: %s", path,
+				      errno == ENOTEMPTY ? "not empty and not a store: name a folder of its own"
+				      : errno == ENOENT && !makes && !backs_up ? "no store is there"
+									       : strerror(errno));
 	s->server.tokens.folder = s->server.packs.folder;
 	pthread_mutex_init(&s->server.tokens.mutex, NULL);
 	return true;
