@@ -34,17 +34,14 @@ static void add(struct sl_page_changes *changes, uint32_t node, bool after, doub
 void sl_page_changes_add(struct sl_page_changes *changes, struct sl_process *process, bool after, double share)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
+	const struct sl_site *site = NULL;
+	uint64_t bytes;
 
 	if (sl_dry_card(&process->trace->header))
 		snprintf(changes->dry, sizeof(changes->dry), "%s", sl_dry_card(&process->trace->header));
-	for (size_t i = 0; i < process->model->sites.count; i++) {
-		const struct sl_site *site = &process->model->sites.item[i];
-		uint64_t bytes = sl_model_site_at_peak(process->model, site);
-		unsigned count;
+	while ((site = sl_owners_next(process, SL_DEVICE_ANY, SL_WEIGH_PEAK, site, &bytes))) {
+		unsigned count = sl_process_stack(process, frames, site->stack);
 
-		if (!bytes || !sl_owners_shows(process, site))
-			continue;
-		count = sl_process_stack(process, frames, site->stack);
 		for (unsigned f = 0; f < count; f++) { /* line numbers and offsets differ between builds */
 			frames[f].line = 0;
 			frames[f].offset = 0;

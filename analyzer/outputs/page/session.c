@@ -118,20 +118,15 @@ static void take_first(struct sl_page *page, const struct sl_session_series *ser
 void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
 			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
 {
-	struct sl_session_series series;
-	struct sl_phases phases;
-	struct sl_gap_result gaps;
+	struct sl_session_answers answers;
 
-	sl_series_init(&series, session);
-	sl_phases_init(&phases, &series);
-	sl_gap_analyze(&series.all, &phases, page->emit ? &page->emit->thresholds : &sl_gap_defaults, &gaps);
-	for (size_t i = 0; i < gaps.count; i++)
-		take_gap(page, &gaps.findings[i], process_of);
-	take_collectives(page, &series, &phases, process_of);
+	sl_session_answers_init(&answers, session, page->emit ? &page->emit->thresholds : &sl_gap_defaults);
+	for (size_t i = 0; i < answers.gaps.count; i++)
+		take_gap(page, &answers.gaps.findings[i], process_of);
+	take_collectives(page, &answers.series, &answers.phases, process_of);
 	if (!page->report) /* a guess from samples; a trace knows which rank is unlike the others, and who asked */
-		take_first(page, &series, &phases, process_of);
-	sl_phases_free(&phases);
-	sl_series_free(&series);
+		take_first(page, &answers.series, &answers.phases, process_of);
+	sl_session_answers_free(&answers);
 }
 
 void sl_page_put_findings(struct sl_page *page)
