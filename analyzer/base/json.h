@@ -62,7 +62,7 @@ void sl_json_known(struct sl_json *j, const char *key, int64_t value);				/* bel
 void sl_json_known_uint(struct sl_json *j, const char *key, uint64_t value);			/* UINT64_MAX is null: unknown */
 void sl_json_nonzero(struct sl_json *j, const char *key, uint64_t value);			/* 0 is null: unknown */
 
-/* Numbers in one piece, little-endian; of a packed document alone. */
+/* Numbers in one piece, little-endian.  Only a packed document has columns. */
 void sl_json_column(struct sl_json *j, const char *key, enum sl_packed_type type, const void *values, size_t count);
 
 /* A tree of values; members of objects are sorted by name.  NULL is null. */

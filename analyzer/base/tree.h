@@ -12,13 +12,13 @@ struct sl_node {
 /* Without a root it is empty. */
 struct sl_tree {
 	struct sl_node *root;
-	int (*compare)(const void *one, const void *other); /* below 0: `one` is before `other`; 0 for no two items of the tree */
+	int (*compare)(const void *one, const void *other); /* below 0: `one` is before `other`.  Two items differ. */
 };
 
 void sl_tree_add(struct sl_tree *tree, void *item);
 void sl_tree_remove(struct sl_tree *tree, void *item);
 
-/* The neighbours of a place in the order, which `key` has as an item would, whether the tree has an equal item or not. */
+/* The neighbours of an item like `key` in the order; the tree may have such an item or not. */
 void *sl_tree_before(const struct sl_tree *tree, const void *key); /* the last item before it; NULL: none */
 void *sl_tree_up_to(const struct sl_tree *tree, const void *key);  /* the last before it or equal */
 void *sl_tree_from(const struct sl_tree *tree, const void *key);   /* the first equal or behind it */

@@ -124,7 +124,7 @@ void sl_page_session_findings(struct sl_page *page, const struct sl_session *ses
 	for (size_t i = 0; i < answers.gaps.count; i++)
 		take_gap(page, &answers.gaps.findings[i], process_of);
 	take_collectives(page, &answers.series, &answers.phases, process_of);
-	if (!page->report) /* a guess from samples; a trace knows which rank is unlike the others, and who asked */
+	if (!page->report) /* a guess from samples: a trace knows the rank that differs, and its line */
 		take_first(page, &answers.series, &answers.phases, process_of);
 	sl_session_answers_free(&answers);
 }
