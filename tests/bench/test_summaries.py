@@ -43,7 +43,7 @@ def page(text):
         for name in TRACES_ALONE:
             del places[name]
     del data["fit"]  # only traces have it, since it replays each request
-    data["answer"] = re.sub(r" /[^\s\"]*/(t|told)(?=\")", "", data["answer"].replace("tree --at oom", "tree --at peak"))
+    data["answer"] = re.sub(r" /[^\s\"]*/(t|told)(?=\")", "", json.dumps(data["answer"]).replace("tree --at oom", "tree --at peak"))
     return data, text[:block.start(1)] + text[block.end(1):]
 
 
