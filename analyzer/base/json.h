@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: MIT */
 /*
- * Writes JSON, one token after the other, to a file or to memory: report.json, telemetry sinks, dump; or msgpack to memory, with
- * the same calls: the data of the page; or rows of csv.
+ * Writes JSON, one token after the other, to a file or to memory: report.json, telemetry sinks, dump.  The same calls write
+ * msgpack to memory, for the page, and rows of csv.
  *
  * Output is ASCII: strings are escaped as \uXXXX, astral characters as surrogate pairs; bytes that are no UTF-8 become U+FFFD.
  * Integers are exact. Doubles are the shortest text that reads back the same, laid out as Python's repr does (1.0, 1e-05, 1e+16);
@@ -29,7 +29,7 @@ enum sl_json_style {
 	SL_JSON_PYTHON,	 /* {"a": 1, "b": [2, 3]}, Python's default */
 	SL_JSON_INDENT,	 /* two spaces a level, empty containers on one line, Python's indent=2 */
 	SL_JSON_PACKED,	 /* msgpack, in memory only, beyond any limit; strings stay UTF-8 and are cut at 4 kB */
-	SL_JSON_CSV, /* to a file: an object without containers is a row, null an empty cell; sl_json_newline ends it by CR LF */
+	SL_JSON_CSV,	 /* to a file: a flat object is a row, null an empty cell, and sl_json_newline is CR LF */
 	SL_JSON_CSV_HEAD /* the same calls write the row of its keys */
 };
 

@@ -53,7 +53,7 @@ void sl_tree_remove(struct sl_tree *tree, void *item)
 	*at = less ? less : more;
 }
 
-/* `below`: of the items before the key (or_equal: or equal to it) the last; else of the others the first. */
+/* The last item below the key, or the first of the others.  or_equal: an item that equals the key counts as below it. */
 static void *find_neighbour(const struct sl_tree *tree, const void *key, bool or_equal, bool below)
 {
 	struct sl_node *at = tree->root, *found[2] = {NULL, NULL};

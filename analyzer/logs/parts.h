@@ -45,7 +45,7 @@ struct sl_log_match {
 
 /*
  * The next place from `from` on where the words of a row stand, or where the line ends at a blank within them.  next: the line
- * that goes on where this one was broken, or NULL; it is put behind the text meanwhile.  SIZE_MAX: none.  *ahead: its sentence may
+ * that goes on where this one was broken, or NULL.  It is put behind the text meanwhile.  SIZE_MAX: none.  *ahead: its sentence may
  * go on in the lines that follow.
  */
 size_t sl_log_find(char *text, size_t size, size_t from, const char *next, bool *ahead);
