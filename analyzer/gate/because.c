@@ -19,8 +19,8 @@ struct sl_fit_held {
 
 struct sl_fit_peak {
 	uint64_t bytes;	    /* the sum of the parts */
-	uint64_t requested; /* the sum of `held` */
-	SL_VECTOR(struct sl_fit_held) held;
+	uint64_t requested; /* the sum of `stacks` */
+	SL_VECTOR(struct sl_fit_held) stacks;
 	uint64_t rounding; /* blocks beyond what was asked for */
 	uint64_t waiting;  /* freed blocks that other streams may still use */
 	struct sl_fit_unused unused;
@@ -46,7 +46,7 @@ static void find_held(struct sl_fit_peak *peak, const struct sl_fit_recording *r
 	}
 	for (uint32_t id = 0; id < r->ids; id++) {
 		if (by_id[id].bytes)
-			*SL_PUSH(&peak->held) = by_id[id];
+			*SL_PUSH(&peak->stacks) = by_id[id];
 		peak->requested += by_id[id].bytes;
 	}
 	free(by_id);
@@ -89,16 +89,16 @@ static bool find_peak(struct sl_fit_peak *peak, const struct sl_fit_recording *r
 	struct sl_fit_case how = {.capacity = UINT64_MAX, .as_recorded = !like};
 	struct sl_fit_subject subject;
 	struct sl_fit_recording other;
-	bool known;
+	bool found;
 
 	*peak = (struct sl_fit_peak){0};
 	*why = 0;
 	sl_fit_ask(&subject, r, &question);
-	known = subject.answers != NULL;
-	if (!known)
+	found = subject.answers != NULL;
+	if (!found)
 		snprintf(why, size, "%s", sl_fit_why(&subject, why, size));
 	sl_fit_subject_free(&subject);
-	if (!known)
+	if (!found)
 		return false;
 	how.ties = subject.check.ties;
 	if (!like)
@@ -108,18 +108,18 @@ static bool find_peak(struct sl_fit_peak *peak, const struct sl_fit_recording *r
 	how.settings = &like->settings;
 	how.ties = r->seeds.count ? SL_FIT_REUSED : sl_fit_way(&other, SL_FIT_GIVEN);
 	how.capacity = r->ooms || r->window || !r->device_total ? UINT64_MAX : r->device_total;
-	known = take(peak, &other, &how);
+	found = take(peak, &other, &how);
 	if (r->seeds.count) {
 		free(other.ops.item);
 		free(other.reserved.item);
 		free(other.times.item);
 	}
-	return known;
+	return found;
 }
 
 static void free_peak(struct sl_fit_peak *peak)
 {
-	SL_DROP(&peak->held);
+	SL_DROP(&peak->stacks);
 }
 
 const char *const sl_because_names[SL_BECAUSE_TERMS] = {
@@ -171,7 +171,7 @@ static void take_recorded(struct sl_because_parts *parts, struct sl_process *pro
 {
 	struct sl_measures *lines = begin_lines(parts);
 	const struct sl_model *model = process->model;
-	uint64_t *terms = parts->terms, known, asked = 0, unused = 0, bytes;
+	uint64_t *terms = parts->terms, peak_bytes, asked = 0, unused = 0, bytes;
 	const char *key;
 
 	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, state->device, SL_WEIGH_PEAK, site, &bytes));) {
@@ -183,9 +183,9 @@ static void take_recorded(struct sl_because_parts *parts, struct sl_process *pro
 	terms[SL_BECAUSE_REQUESTS] = asked;
 	terms[SL_BECAUSE_UNUSED] = unused;
 	terms[SL_BECAUSE_OUTSIDE] = state->context_bytes + state->module_bytes;
-	known = state->known_peak > asked + unused ? state->known_peak : asked + unused;
-	terms[SL_BECAUSE_LIBRARIES] = known - asked - unused;
-	parts->bytes = known + terms[SL_BECAUSE_OUTSIDE];
+	peak_bytes = state->known_peak > asked + unused ? state->known_peak : asked + unused;
+	terms[SL_BECAUSE_LIBRARIES] = peak_bytes - asked - unused;
+	parts->bytes = peak_bytes + terms[SL_BECAUSE_OUTSIDE];
 }
 
 static void take_replayed(struct sl_because_parts *parts, struct sl_process *process, const struct sl_fit_peak *peak)
@@ -193,15 +193,15 @@ static void take_replayed(struct sl_because_parts *parts, struct sl_process *pro
 	struct sl_measures *lines = begin_lines(parts);
 	const char *key;
 
-	for (size_t i = 0; i < peak->held.count; i++) {
-		const struct sl_fit_held *held = &peak->held.item[i];
-		const struct sl_site site = {.stack.python = held->python, .kind = SL_KIND_block};
+	for (size_t i = 0; i < peak->stacks.count; i++) {
+		const struct sl_fit_held *stack = &peak->stacks.item[i];
+		const struct sl_site site = {.stack.python = stack->python, .kind = SL_KIND_block};
 
 		sl_measures_put(lines, SL_MEASURE_STACK, process, &site,
-				held->python				     ? "PyTorch"
+				stack->python				     ? "PyTorch"
 				: !process->model->recording.follows_process ? "made before the window"
 									     : "without a Python stack",
-				held->bytes, &key);
+				stack->bytes, &key);
 	}
 	sl_measures_sort(lines);
 	parts->bytes = peak->bytes;

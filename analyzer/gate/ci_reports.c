@@ -329,17 +329,17 @@ bool sl_ci_reports_metrics(const struct sl_ci_reports *forms, FILE *out)
 	};
 
 	for (size_t f = 0; f < SL_COUNT(families); f++) {
-		bool said = false;
+		bool head_printed = false;
 
 		for (size_t i = 0; i < forms->measures->list.count; i++) {
 			const struct sl_measure *m = &forms->measures->list.item[i];
 
 			if (m->of != families[f].of || m->bytes == SL_UNKNOWN || sl_measure_is_count(m->of, m->key))
 				continue;
-			if (!said)
+			if (!head_printed)
 				sl_escape_print(out, "# TYPE %s gauge\n# UNIT %s bytes\n# HELP %s %s\n", families[f].name,
 						families[f].name, families[f].name, families[f].help);
-			said = true;
+			head_printed = true;
 			sl_escape_print(out, "%s{%s=\"", families[f].name, families[f].label);
 			sl_escape_put(out, SL_ESCAPE_METRIC, m->key);
 			sl_escape_print(out, "\"} %llu\n", (unsigned long long)m->bytes);

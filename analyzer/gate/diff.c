@@ -55,12 +55,12 @@ static uintptr_t row_of(struct sl_differences *differences, struct sl_map *index
 	return *at;
 }
 
-static void add_to(struct sl_difference *d, const char *what, const char *beside, uint64_t bytes, bool after)
+static void add_to(struct sl_difference *d, const char *what, const char *detail, uint64_t bytes, bool after)
 {
 	if (after || !d->what)
 		d->what = what;
-	if (after || !d->beside)
-		d->beside = beside;
+	if (after || !d->detail)
+		d->detail = detail;
 	if (bytes != SL_UNKNOWN)
 		add_run(after ? &d->after : &d->before, bytes);
 }
@@ -83,7 +83,7 @@ static void take_lines(struct sl_differences *differences, struct sl_map *index,
 		const struct sl_measure_line *line = &m->lines.list.item[i];
 		uintptr_t row = was[i] >= 0 ? first + (uintptr_t)was[i] : row_of(differences, index, m, line->place);
 
-		add_to(&differences->list.item[row - 1], line->what, line->beside, line->bytes, after);
+		add_to(&differences->list.item[row - 1], line->what, line->detail, line->bytes, after);
 	}
 	free(was);
 }
@@ -147,8 +147,8 @@ static void add_words(struct sl_differences *differences, struct sl_difference *
 {
 	if (key)
 		d->what = sl_arena_printf(&differences->words, "%s (%.8s)", d->what, d->key);
-	else if (d->beside)
-		d->what = sl_arena_printf(&differences->words, "%s (%s)", d->what, d->beside);
+	else if (d->detail)
+		d->what = sl_arena_printf(&differences->words, "%s (%s)", d->what, d->detail);
 }
 
 /* Adds kind and library to places with equal words, or their keys where these are equal too. */

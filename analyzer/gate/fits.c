@@ -82,15 +82,15 @@ static void judge_driver(struct sl_fits *one, const struct sl_fit_driver *driver
 	static const struct {
 		enum sl_fits_verdict verdict;
 		const char *words;
-	} said[] = {[SL_FIT_FITS] = {SL_FITS_YES, "fits in"},
-		    [SL_FIT_FAILS] = {SL_FITS_NO, "does not fit in"},
-		    [SL_FIT_UNKNOWN] = {SL_FITS_UNKNOWN, "may or may not fit in"}};
+	} verdicts[] = {[SL_FIT_FITS] = {SL_FITS_YES, "fits in"},
+			[SL_FIT_FAILS] = {SL_FITS_NO, "does not fit in"},
+			[SL_FIT_UNKNOWN] = {SL_FITS_UNKNOWN, "may or may not fit in"}};
 	char may[SL_FORMAT_BYTES], live[SL_FORMAT_BYTES], why[120];
 	enum sl_fit_verdict verdict = sl_fit_judge_driver(driver, capacity, why, sizeof(why));
 
-	one->verdict = said[verdict].verdict;
+	one->verdict = verdicts[verdict].verdict;
 	snprintf(one->message, sizeof(one->message), "%s, %s live at most, %s %s: %s", one->subject,
-		 sl_answer_size(live, driver->peak_bytes), said[verdict].words, sl_answer_size(may, capacity), why);
+		 sl_answer_size(live, driver->peak_bytes), verdicts[verdict].words, sl_answer_size(may, capacity), why);
 }
 
 /* True: the recording's last request may have found no room, but the program got over its errors, as no-oom judges them. */

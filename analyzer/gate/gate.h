@@ -11,7 +11,7 @@
 
 struct sl_measure_line {
 	char *place, *what; /* place: the line, "train.py:97 remember"; what: with its caller, if there is one only */
-	char *beside;	    /* "pool, libcudart.so.13": kind and library, to distinguish equal places; NULL: not known */
+	char *detail;	    /* "pool, libcudart.so.13": kind and library, to distinguish equal places; NULL: not known */
 	char *file;	    /* source file for messages, NULL: none */
 	char *key;	    /* in lists of leaks: fingerprint of the largest stack */
 	uint32_t line;
@@ -46,7 +46,7 @@ enum sl_measure_of {
 	/* Key: label; bytes per entry, 0 where it stays or shrinks, unknown where entries vary too much */
 	SL_MEASURE_GROWTH,
 	SL_MEASURE_OF_COUNT,
-	SL_MOST_TENSORS = SL_MEASURE_OF_COUNT, /* in `most` only: tensors at that peak, where they were most then */
+	SL_MOST_TENSORS = SL_MEASURE_OF_COUNT, /* in `largest` only: tensors at that peak, where they were most then */
 	SL_MOST_COUNT
 };
 
@@ -57,7 +57,7 @@ struct sl_measure {
 	uint64_t bytes;		       /* the most that any process is known to have; SL_UNKNOWN: no process is known */
 	uint64_t at_most;	       /* for growth and "hidden": an upper bound where the figure is unknown; 0: none */
 	uint64_t at_least; /* for growth: a lower bound, from the error of the slope, in the process where it is highest */
-	bool told;	   /* for growth: no label around it grows with it, in a process at least */
+	bool is_outermost; /* for growth: no label around it grows with it, in a process at least */
 	unsigned unknown;  /* number of processes (devices) for which it is unknown; they may hold more */
 };
 
@@ -65,10 +65,10 @@ struct sl_measures {
 	SL_VECTOR(struct sl_measure) list;	  /* by `of`, then largest first */
 	struct sl_map index[SL_MEASURE_OF_COUNT]; /* key -> position in `list` + 1 */
 	/* For places and for leaks: the line that holds most in one process; place NULL: none.  A baseline has none. */
-	struct sl_measure_line most[SL_MOST_COUNT];
+	struct sl_measure_line largest[SL_MOST_COUNT];
 	/* Leaks of each line, over all its callers, in the process where they grow or are most.  A baseline has none. */
 	struct sl_measure_lines left;
-	uint64_t held; /* of one process, in places of which nothing shows whether it is used: no part of what leaked */
+	uint64_t held_bytes; /* of one process, in places of which nothing shows whether it is used: no part of what leaked */
 	struct sl_process *held_by;
 	struct sl_stack held_at; /* the place with most of it */
 	bool no_device;		 /* the run used no device */
@@ -131,7 +131,7 @@ struct sl_spread {
 struct sl_difference {
 	enum sl_measure_of of;
 	const char *key, *what; /* key: as in struct sl_measure; what: the line, if every run knows the lines of the place */
-	const char *beside;	/* as in struct sl_measure_line */
+	const char *detail;	/* as in struct sl_measure_line */
 	const struct sl_measure *first; /* in the first row of a place: the measure whose lines the rows show */
 	struct sl_spread before, after;
 	enum sl_difference_kind change;

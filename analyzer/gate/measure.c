@@ -79,7 +79,7 @@ static void lines_free_texts(struct sl_measure_line *line)
 {
 	free(line->place);
 	free(line->what);
-	free(line->beside);
+	free(line->detail);
 	free(line->file);
 	free(line->key);
 }
@@ -95,12 +95,12 @@ static void lines_free(struct sl_measure_lines *lines)
 
 const struct sl_measure_line *sl_measure_lines_most(const struct sl_measure_lines *lines)
 {
-	const struct sl_measure_line *most = NULL;
+	const struct sl_measure_line *largest = NULL;
 
 	for (size_t i = 0; i < lines->list.count; i++)
-		if (!most || lines->list.item[i].bytes > most->bytes)
-			most = &lines->list.item[i];
-	return most;
+		if (!largest || lines->list.item[i].bytes > largest->bytes)
+			largest = &lines->list.item[i];
+	return largest;
 }
 
 /* Returns how many were found. */
@@ -256,7 +256,7 @@ static struct sl_measure *add(struct sl_measures *measures, enum sl_measure_of o
 /* Adds to what the line holds over all its callers, and keeps the line that holds most. */
 static void add_most(struct taking *taking, unsigned of, const struct sl_measure_line *line, uint64_t bytes)
 {
-	struct sl_measure_line *most = &taking->measures->most[of], *all;
+	struct sl_measure_line *largest = &taking->measures->largest[of], *all;
 	char *name = sl_memory_print("%u %s", of, line->place);
 	uintptr_t *at = sl_map_at(&taking->place_index, name);
 
@@ -267,16 +267,16 @@ static void add_most(struct taking *taking, unsigned of, const struct sl_measure
 	}
 	all = &taking->places.item[*at - 1];
 	all->bytes += bytes;
-	if (most->place && all->bytes <= most->bytes)
+	if (largest->place && all->bytes <= largest->bytes)
 		return;
-	if (!most->place || strcmp(most->place, line->place) != 0) {
-		lines_free_texts(most);
-		*most = (struct sl_measure_line){.place = sl_memory_copy(line->place),
-						 .what = sl_memory_copy(line->place),
-						 .file = line->file ? sl_memory_copy(line->file) : NULL,
-						 .line = line->line};
+	if (!largest->place || strcmp(largest->place, line->place) != 0) {
+		lines_free_texts(largest);
+		*largest = (struct sl_measure_line){.place = sl_memory_copy(line->place),
+						    .what = sl_memory_copy(line->place),
+						    .file = line->file ? sl_memory_copy(line->file) : NULL,
+						    .line = line->line};
 	}
-	most->bytes = all->bytes;
+	largest->bytes = all->bytes;
 }
 
 /* Adds a leak to its line.  Lines are distinguished as on the terminal's summary. */
@@ -295,7 +295,7 @@ static void add_left(struct taking *taking, struct sl_process *process, const st
 	if (!*at) {
 		*SL_PUSH(&taking->left.list) = (struct sl_measure_line){.place = sl_memory_copy(name),
 									.what = sl_memory_copy(line->what),
-									.beside = sl_memory_copy(line->beside),
+									.detail = sl_memory_copy(line->detail),
 									.file = line->file ? sl_memory_copy(line->file) : NULL,
 									.key = sl_memory_copy(key),
 									.line = line->line};
@@ -330,8 +330,8 @@ struct sl_measure_line *sl_measures_put(struct sl_measures *measures, enum sl_me
 			 : frame->line ? frame->line
 				       : frame->offset);
 	line->bytes += bytes;
-	if (!line->beside)
-		line->beside = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
+	if (!line->detail)
+		line->detail = sl_memory_print("%s, %s", sl_event_kinds[site->kind].name, library);
 	/* native lines too: ci_reports.c leaves out those whose source is not in the repository */
 	if (!line->file && frame && (!frame->python || sl_stacks_is_own(frame)) && frame->file && frame->line) {
 		line->file = sl_memory_copy(frame->file);
@@ -378,7 +378,7 @@ static void add_leak(void *context, struct sl_process *process, const struct sl_
 /* What is left of the driver's memory is counted as left. */
 static void take_held(struct sl_measures *measures, struct sl_process *process)
 {
-	struct sl_stack most = {0};
+	struct sl_stack largest_stack = {0};
 	uint64_t bytes = 0;
 
 	for (size_t i = 0; i < process->kept.count; i++) { /* largest first */
@@ -386,14 +386,14 @@ static void take_held(struct sl_measures *measures, struct sl_process *process)
 
 		if (kept->verdict != SL_KEPT_HELD || kept->bytes == SL_UNKNOWN)
 			continue;
-		most = bytes ? most : kept->track->stack;
+		largest_stack = bytes ? largest_stack : kept->track->stack;
 		bytes += kept->bytes - (kept->track->kind == SL_KIND_block ? 0 : kept->left_bytes);
 	}
-	if (bytes <= measures->held)
+	if (bytes <= measures->held_bytes)
 		return;
-	measures->held = bytes;
+	measures->held_bytes = bytes;
 	measures->held_by = process;
-	measures->held_at = most;
+	measures->held_at = largest_stack;
 }
 
 static void take_leaks(struct taking *taking, struct sl_process *process)
@@ -419,7 +419,7 @@ static void take_growth(struct taking *taking, const char *name, const struct sl
 
 	if (noisy)
 		measure->at_most = sl_stats_bytes(growth->at_most) + 1;
-	measure->told = !growth->inside;
+	measure->is_outermost = !growth->inside;
 	if (growing)
 		measure->at_least = sl_stats_bytes(2 * growth->slope - growth->at_most);
 }
@@ -507,7 +507,7 @@ static void keep_worst(struct taking *taking)
 		keep_most(all, one->bytes);
 		all->unknown += one->bytes != SL_UNKNOWN && one->unknown;
 		all->at_most = one->at_most > all->at_most ? one->at_most : all->at_most;
-		all->told |= one->told;
+		all->is_outermost |= one->is_outermost;
 		all->at_least = one->at_least > all->at_least ? one->at_least : all->at_least;
 	}
 	keep_left(taking);
@@ -522,16 +522,16 @@ static void name_sums(struct sl_measures *measures)
 {
 	for (size_t i = 0; i < measures->list.count; i++) {
 		struct sl_measure *m = &measures->list.item[i];
-		const struct sl_measure_line *most = sl_measure_lines_most(&m->lines);
+		const struct sl_measure_line *largest = sl_measure_lines_most(&m->lines);
 		size_t more = m->lines.list.count - 1;
 
-		if (!most)
+		if (!largest)
 			continue;
 		lines_sort(&m->lines);
-		most = sl_measure_lines_most(&m->lines);
+		largest = sl_measure_lines_most(&m->lines);
 		free(m->what);
-		m->what = more ? sl_memory_print("%s and %zu more line%s", most->what, more, more == 1 ? "" : "s")
-			       : sl_memory_copy(most->what);
+		m->what = more ? sl_memory_print("%s and %zu more line%s", largest->what, more, more == 1 ? "" : "s")
+			       : sl_memory_copy(largest->what);
 	}
 }
 
@@ -615,6 +615,6 @@ void sl_measures_free(struct sl_measures *measures)
 	forget_positions(measures);
 	lines_free(&measures->left);
 	for (unsigned of = 0; of < SL_MOST_COUNT; of++)
-		lines_free_texts(&measures->most[of]);
+		lines_free_texts(&measures->largest[of]);
 	*measures = (struct sl_measures){0};
 }

@@ -154,7 +154,7 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 {
 	static const struct sl_measure unknown = {.bytes = SL_UNKNOWN};
 	const struct sl_measure *total = sl_measures_find(measures, SL_MEASURE_TOTAL, key) ?: &unknown;
-	const struct sl_measure_line *first = measures->most[culprits].place ? &measures->most[culprits] : NULL;
+	const struct sl_measure_line *first = measures->largest[culprits].place ? &measures->largest[culprits] : NULL;
 	const char *word = sl_measure_word(key, measures->of_windows);
 	const char *no_end = measures->of_windows ? "a snapshot does not tell how its program ended" : "no process ended by itself";
 	char is[SL_FORMAT_BYTES], may[SL_FORMAT_BYTES], bound[80] = "";
@@ -183,10 +183,10 @@ static void check_total(struct sl_outcomes *outcomes, const struct sl_measures *
 	else if (total->bytes <= limit && total->unknown)
 		add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key, "%s %s and more, limit %s: %u %s", word, is, may, total->unknown,
 		    !strcmp(key, "leak") ? "of the processes did not end by themselves" : "of the devices have no figure");
-	else if (total->bytes <= limit && !strcmp(key, "leak") && total->bytes + measures->held > limit)
+	else if (total->bytes <= limit && !strcmp(key, "leak") && total->bytes + measures->held_bytes > limit)
 		point_at_stack(add(outcomes, rule, SL_LEVEL_UNKNOWN, false, key,
 				   "%s %s, limit %s; a loop that ended made %s more, and no line shows whether it is used", word,
-				   is, may, SL_ANSWER_SIZE(measures->held)),
+				   is, may, SL_ANSWER_SIZE(measures->held_bytes)),
 			       measures->held_by, measures->held_at);
 	else if (total->bytes <= limit)
 		add(outcomes, rule, SL_LEVEL_PASS, false, key, "%s %s, limit %s", word, is, may);
@@ -278,7 +278,8 @@ static void check_growth(struct sl_outcomes *outcomes, const struct sl_report *r
 	for (size_t i = 0; i < measures->list.count; i++) {
 		const struct sl_measure *growth = &measures->list.item[i];
 
-		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label) || (!growth->told && !limit->label[0]))
+		if (growth->of != SL_MEASURE_GROWTH || !is_label(growth->key, limit->label) ||
+		    (!growth->is_outermost && !limit->label[0]))
 			continue;
 		seen = true;
 		if (growth->unknown && growth->at_most <= limit->bytes &&
@@ -476,7 +477,7 @@ static bool has_outcome(const struct sl_finding *finding)
 /* Reports findings that have no outcome yet; growth of the same label in many ranks once. */
 static void check_findings(struct sl_outcomes *outcomes, const struct sl_report *report, const struct sl_limits *limits)
 {
-	struct sl_map told = {0};
+	struct sl_map reported = {0};
 
 	for (size_t i = 0; i < report->findings.count; i++) {
 		const struct sl_finding *finding = &report->findings.item[i];
@@ -486,7 +487,8 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 			!gap && (limits->fail_on == SL_FAIL_ON_WARNING || (limits->fail_on == SL_FAIL_ON_CRITICAL && critical));
 		struct sl_outcome *outcome;
 
-		if (!strcmp(finding->severity, "info") || has_outcome(finding) || (growth && (*sl_map_at(&told, finding->text))++))
+		if (!strcmp(finding->severity, "info") || has_outcome(finding) ||
+		    (growth && (*sl_map_at(&reported, finding->text))++))
 			continue;
 		outcome = add(outcomes, growth ? "growth" : "finding",
 			      gap	 ? SL_LEVEL_NOTE
@@ -502,7 +504,7 @@ static void check_findings(struct sl_outcomes *outcomes, const struct sl_report 
 		     !take_verdict(outcomes, outcome, report->answers, finding->process, 0, "oom.")))
 			drop_last(outcomes); /* what kept until memory ran out, the error's verdict tells */
 	}
-	sl_map_free(&told);
+	sl_map_free(&reported);
 }
 
 struct missing {
@@ -597,25 +599,26 @@ static void add_line(struct sl_outcomes *outcomes, const char *rule, const struc
 static void add_lines(struct sl_outcomes *outcomes, const char *rule, const struct sl_measure *now,
 		      const struct sl_measure_lines *before, const struct sl_limits *limits)
 {
-	size_t count = now->lines.list.count, most = 0;
+	size_t count = now->lines.list.count, worst = 0;
 	long *was = sl_memory_must(calloc(count, sizeof(*was)));
 	bool any = false;
 
 	sl_measure_lines_match(before, &now->lines, was);
 	for (size_t i = 0; i < count; i++) {
-		const struct sl_measure_line *line = &now->lines.list.item[i], *first = &now->lines.list.item[most];
+		const struct sl_measure_line *line = &now->lines.list.item[i], *first = &now->lines.list.item[worst];
 		uint64_t then = was[i] < 0 ? 0 : before->list.item[was[i]].bytes;
-		uint64_t most_then = was[most] < 0 ? 0 : before->list.item[was[most]].bytes;
+		uint64_t worst_then = was[worst] < 0 ? 0 : before->list.item[was[worst]].bytes;
 
-		if ((int64_t)(line->bytes - then) > (int64_t)(first->bytes - most_then))
-			most = i;
+		if ((int64_t)(line->bytes - then) > (int64_t)(first->bytes - worst_then))
+			worst = i;
 		if (line->bytes <= allowed(then, limits, now->of))
 			continue;
 		add_line(outcomes, rule, now, line, then);
 		any = true;
 	}
 	if (!any)
-		add_line(outcomes, rule, now, &now->lines.list.item[most], was[most] < 0 ? 0 : before->list.item[was[most]].bytes);
+		add_line(outcomes, rule, now, &now->lines.list.item[worst],
+			 was[worst] < 0 ? 0 : before->list.item[was[worst]].bytes);
 	free(was);
 }
 
