@@ -194,14 +194,14 @@ static const char *place_of(char *out, size_t size, const struct sl_answer_line 
 static void put_place(struct page *page, const struct sl_answer_line *line)
 {
 	char place[512];
-	struct utsname here;
+	struct utsname host;
 	bool link = page->style->colour && line->path && *line->path == '/';
 
 	place_of(place, sizeof(place), line);
 	if (link) {
-		uname(&here);
+		uname(&host);
 		fputs("\033]8;;file://", page->out);
-		sl_escape_address(page->out, here.nodename, "._-");
+		sl_escape_address(page->out, host.nodename, "._-");
 		sl_escape_address(page->out, line->path, "/._-");
 		fprintf(page->out, "#%u\033\\", line->line);
 	}
@@ -299,14 +299,14 @@ static void take_rows(struct sl_answer_table *shown, struct sl_answer_number *nu
 {
 	struct sl_answer_number *all = sl_memory_must(calloc(table->row.count + 1, sizeof(*all))), rest = {0};
 	unsigned barred = 0, count = 0;
-	uint64_t others = 0, left = 0, most = 0;
+	uint64_t others = 0, left = 0, max_bytes = 0;
 
 	*shown = (struct sl_answer_table){.total = table->total, .moment = table->moment};
 	sl_answer_numbers(table, all);
 	numbers[0] = all[0];
 	for (size_t i = 0; i < table->row.count; i++)
 		if (!table->row.item[i].bare && !table->row.item[i].fixed) {
-			most = table->row.item[i].bytes > most ? table->row.item[i].bytes : most;
+			max_bytes = table->row.item[i].bytes > max_bytes ? table->row.item[i].bytes : max_bytes;
 			left += table->row.item[i].bytes;
 			count++;
 		}
@@ -314,7 +314,7 @@ static void take_rows(struct sl_answer_table *shown, struct sl_answer_number *nu
 		const struct sl_answer_row *row = &table->row.item[i];
 		bool fixed = row->bare || row->fixed;
 
-		if (fixed || ((barred < page->rows || left > most) && row->bytes * LITTLE >= table->total)) {
+		if (fixed || ((barred < page->rows || left > max_bytes) && row->bytes * LITTLE >= table->total)) {
 			*SL_PUSH(&shown->row) = *row;
 			numbers[shown->row.count] = all[i + 1];
 		} else {
@@ -348,10 +348,10 @@ static void put_right(struct page *page, const char *text, unsigned columns)
 	put(page, text);
 }
 
-static void put_bar(struct page *page, uint64_t bytes, uint64_t most, bool padded)
+static void put_bar(struct page *page, uint64_t bytes, uint64_t max_bytes, bool padded)
 {
 	static const char *const eighths[] = {"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"};
-	unsigned cells = most ? (unsigned)((double)bytes / (double)most * BAR * 8 + 0.5) : 0, width = 0;
+	unsigned cells = max_bytes ? (unsigned)((double)bytes / (double)max_bytes * BAR * 8 + 0.5) : 0, width = 0;
 
 	for (; width < cells / 8; width++)
 		fputs(page->style->ascii ? "=" : "█", page->out); /* ##[ is a command of some CI systems */
@@ -371,7 +371,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 	struct sl_answer_table shown;
 	struct sl_answer_number *numbers;
 	unsigned names = 0, digits;
-	uint64_t most = 0, unit;
+	uint64_t max_bytes = 0, unit;
 	char spark[4 * SPARK + 1];
 
 	if (!answer->table.row.count)
@@ -385,7 +385,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		if (is_nothing(&numbers[i + 1]))
 			continue;
 		names = width_of(row->name) > names ? width_of(row->name) : names;
-		most = !row->bare && row->bytes > most ? row->bytes : most;
+		max_bytes = !row->bare && row->bytes > max_bytes ? row->bytes : max_bytes;
 	}
 	names = names < 11 ? 11 : names;
 	put_blank(page);
@@ -423,7 +423,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 		if (!row->bare || row->text)
 			put_spaces(page, names + 2 - width_of(row->name));
 		if (barred && (!row->bare || row->text)) {
-			put_bar(page, row->bare ? 0 : row->bytes, most, row->text);
+			put_bar(page, row->bare ? 0 : row->bytes, max_bytes, row->text);
 			column += BAR;
 		}
 		if (row->text) {
@@ -438,7 +438,7 @@ static void put_table(struct page *page, const struct sl_answer *answer)
 
 static void put_grid(struct page *page, const struct sl_answer_grid *grid)
 {
-	uint64_t most = 0, unit;
+	uint64_t max_bytes = 0, unit;
 	unsigned corner = width_of(grid->corner ?: "");
 	int digits;
 
@@ -446,14 +446,14 @@ static void put_grid(struct page *page, const struct sl_answer_grid *grid)
 		return;
 	for (unsigned r = 0; r < grid->rows; r++) {
 		for (size_t i = 0; i < grid->row[r].bytes.count; i++)
-			if (grid->row[r].bytes.item[i] != UINT64_MAX && grid->row[r].bytes.item[i] > most)
-				most = grid->row[r].bytes.item[i];
+			if (grid->row[r].bytes.item[i] != UINT64_MAX && grid->row[r].bytes.item[i] > max_bytes)
+				max_bytes = grid->row[r].bytes.item[i];
 		corner = width_of(grid->row[r].name) > corner ? width_of(grid->row[r].name) : corner;
 	}
-	const char *name = grid->counts ? "" : sl_answer_unit(most, &unit);
+	const char *name = grid->counts ? "" : sl_answer_unit(max_bytes, &unit);
 
 	unit = grid->counts ? 1 : unit;
-	digits = !grid->counts && (double)most / (double)unit < 99.95 ? 2 : 0;
+	digits = !grid->counts && (double)max_bytes / (double)unit < 99.95 ? 2 : 0;
 	put_blank(page);
 	put_right(page, name, 6);
 	fputs("  ", page->out);

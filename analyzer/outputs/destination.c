@@ -277,35 +277,35 @@ static bool replace_inside(struct sl_destination *place)
 static bool take_place(struct sl_destination *place)
 {
 	char aside[PATH_MAX + 24];
-	bool taken = false;
+	bool placed = false;
 
 	snprintf(aside, sizeof(aside), "%s.old", place->made);
 	sl_save_finished(place->made); /* after the exchange the old folder has that name */
-	for (unsigned tries = 0; tries < TRIES && !taken; tries++) {
+	for (unsigned tries = 0; tries < TRIES && !placed; tries++) {
 		if (!rename(place->made, place->folder)) /* no old folder, or an empty one */
-			taken = true;
-		if (taken || access(place->folder, F_OK))
+			placed = true;
+		if (placed || access(place->folder, F_OK))
 			continue;
 		if (!may_replace(place)) /* another process put a folder there meanwhile */
 			break;
 		if (place->shared)
 			return replace_inside(place);
 		if (!renameat2(AT_FDCWD, place->made, AT_FDCWD, place->folder, RENAME_EXCHANGE)) {
-			taken = true;
+			placed = true;
 			clear(place->made);
 		} else if (errno == EXDEV) {
 			return replace_inside(place);
 		} else if (!rename(place->folder, aside)) {
-			taken = !rename(place->made, place->folder);
-			if (taken || rename(aside, place->folder))
+			placed = !rename(place->made, place->folder);
+			if (placed || rename(aside, place->folder))
 				clear(aside); /* an older analysis than that of another process that took the place */
 		}
 	}
-	if (!taken && !*place->why)
+	if (!placed && !*place->why)
 		fail(place);
-	if (!taken)
+	if (!placed)
 		sl_destination_drop(place);
-	return taken;
+	return placed;
 }
 
 /* Waits until the new folder is on the disk: a machine that dies is to leave the former one or the new one. */
@@ -322,7 +322,7 @@ static bool sync_made(struct sl_destination *place)
 
 bool sl_destination_end(struct sl_destination *place)
 {
-	bool taken;
+	bool placed;
 
 	*place->why = 0;
 	if (!access(place->folder, F_OK) && !sync_made(place)) {
@@ -330,7 +330,7 @@ bool sl_destination_end(struct sl_destination *place)
 		return false;
 	}
 	sl_save_hold();
-	taken = take_place(place);
+	placed = take_place(place);
 	sl_save_release();
-	return taken;
+	return placed;
 }

@@ -35,11 +35,11 @@ static const struct sl_page_budget budgets[] = {
 
 #define DATA "<script id=\"data\" type=\"text/plain\">"
 
-static bool fits(const struct sl_page_matter *of, uint64_t most, size_t zipped)
+static bool fits(const struct sl_page_matter *of, uint64_t max_bytes, size_t zipped)
 {
 	return sl_html_before_size + sl_html_after_size + (of->text ? strlen(of->text) : 0) + sizeof(DATA "</script>\n") +
 		       zipped / 3 * 4 + 4 <=
-	       most;
+	       max_bytes;
 }
 
 /* Writes the compressed data of a page. */
@@ -71,14 +71,14 @@ static double estimate(const struct sl_page_matter *of, const struct sl_page_bud
 }
 
 /* The compressed data of a page, reduced until it fits; the caller frees it. */
-static unsigned char *zip(const struct sl_page_matter *of, uint64_t most, size_t *size)
+static unsigned char *zip(const struct sl_page_matter *of, uint64_t max_bytes, size_t *size)
 {
 	unsigned char *zipped = NULL;
 
-	for (unsigned i = of->stacks ? 0 : 1; i < SL_COUNT(budgets) && (!zipped || !fits(of, most, *size)); i++) {
+	for (unsigned i = of->stacks ? 0 : 1; i < SL_COUNT(budgets) && (!zipped || !fits(of, max_bytes, *size)); i++) {
 		struct sl_page page;
 
-		if (i + 1 < SL_COUNT(budgets) && estimate(of, &budgets[i]) > (double)most * 24)
+		if (i + 1 < SL_COUNT(budgets) && estimate(of, &budgets[i]) > (double)max_bytes * 24)
 			continue;
 		free(zipped);
 		of->build(&page, of, &budgets[i]);
@@ -88,10 +88,10 @@ static unsigned char *zip(const struct sl_page_matter *of, uint64_t most, size_t
 	return zipped;
 }
 
-static bool put(const struct sl_page_matter *of, uint64_t most, put_how *how, FILE *out)
+static bool put(const struct sl_page_matter *of, uint64_t max_bytes, put_how *how, FILE *out)
 {
 	size_t size = 0;
-	unsigned char *zipped = zip(of, most, &size);
+	unsigned char *zipped = zip(of, max_bytes, &size);
 	bool fine = how(out, of, zipped, size);
 
 	free(zipped);

@@ -289,7 +289,7 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	const char *card = sl_dry_report(report);
 	struct sl_dry_need need = {0};
 	uint64_t asked;
-	bool known = sl_dry_need(report, &need);
+	bool is_known = sl_dry_need(report, &need);
 
 	if (!card) {
 		sl_json_null(j, "dry");
@@ -298,11 +298,11 @@ static void put_dry(struct sl_json *j, const struct sl_report *report)
 	sl_json_object(j, "dry");
 	sl_json_string(j, "card", card);
 	sl_json_bool(j, "measured", need.measured);
-	sl_json_known_uint(j, "capacity_bytes", known ? need.capacity : SL_UNKNOWN);
-	sl_json_known_uint(j, "job_bytes", known ? need.job : SL_UNKNOWN);
-	sl_json_known_uint(j, "unsure_bytes", known ? need.unsure : SL_UNKNOWN);
-	sl_json_known_uint(j, "outside_low_bytes", known ? need.low : SL_UNKNOWN);
-	sl_json_known_uint(j, "outside_high_bytes", known ? need.high : SL_UNKNOWN);
+	sl_json_known_uint(j, "capacity_bytes", is_known ? need.capacity : SL_UNKNOWN);
+	sl_json_known_uint(j, "job_bytes", is_known ? need.job : SL_UNKNOWN);
+	sl_json_known_uint(j, "unsure_bytes", is_known ? need.unsure : SL_UNKNOWN);
+	sl_json_known_uint(j, "outside_low_bytes", is_known ? need.low : SL_UNKNOWN);
+	sl_json_known_uint(j, "outside_high_bytes", is_known ? need.high : SL_UNKNOWN);
 	sl_json_known_uint(j, "steps", sl_dry_steps(report, &asked));
 	sl_json_known_uint(j, "steps_asked", asked ? asked : SL_UNKNOWN);
 	sl_json_string(j, "may_be_ended_by", sl_dry_late(report));

@@ -410,11 +410,11 @@ static void put_capabilities(struct sl_json *j, const struct sl_defs *defs)
 	}
 	for (size_t i = 0; i < defs->capabilities.count; i++) {
 		const char *name = defs->capabilities.item[i].name;
-		bool said = !name || !strcmp(name, "notes");
+		bool written = !name || !strcmp(name, "notes");
 
-		for (size_t k = 0; k < SL_COUNT(always) && !said; k++)
-			said = !strcmp(name, always[k]);
-		if (!said)
+		for (size_t k = 0; k < SL_COUNT(always) && !written; k++)
+			written = !strcmp(name, always[k]);
+		if (!written)
 			put_truth(j, name, defs->capabilities.item[i].value);
 	}
 	sl_json_texts(j, "notes", defs->notes.item, defs->notes.count);

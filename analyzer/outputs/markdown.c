@@ -68,25 +68,25 @@ static void put_memory(FILE *out, const struct sl_report *report)
 	free(rows.item);
 }
 
-struct held {
+struct process_leak {
 	struct sl_process *process;
 	const struct sl_leak *leak;
 };
 
 static int by_bytes(const void *a, const void *b)
 {
-	const struct held *x = a, *y = b;
+	const struct process_leak *x = a, *y = b;
 
 	return SL_FALLING(x->leak->bytes, y->leak->bytes) ?: SL_RISING(x->process, y->process) ?: SL_RISING(x->leak, y->leak);
 }
 
 static void put_leaks(FILE *out, struct sl_report *report)
 {
-	SL_VECTOR(struct held) all = {0};
+	SL_VECTOR(struct process_leak) all = {0};
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (size_t k = 0; k < report->processes[i].leaks.count; k++) {
-			*SL_PUSH(&all) = (struct held){&report->processes[i], &report->processes[i].leaks.item[k]};
+			*SL_PUSH(&all) = (struct process_leak){&report->processes[i], &report->processes[i].leaks.item[k]};
 		}
 	if (!all.count)
 		return;

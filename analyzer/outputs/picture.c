@@ -37,8 +37,8 @@ struct layer {
 struct picture {
 	const struct sl_process *process;
 	uint64_t begin_ns, end_ns;
-	double top, used[COLUMNS], known[COLUMNS], others[COLUMNS]; /* others: memory of other recorded processes */
-	unsigned devices;					    /* number of devices whose sum is `used` */
+	double top, used[COLUMNS], accounted[COLUMNS], others[COLUMNS]; /* others: memory of other recorded processes */
+	unsigned devices;						/* number of devices whose sum is `used` */
 	bool has_others;
 	struct layer layer[LAYERS];
 	unsigned layers;
@@ -107,10 +107,10 @@ static void fill(struct picture *p, const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_timeline *timeline = &model->timeline;
-	bool held = false;
+	bool has_device_memory = false;
 
 	for (size_t d = 0; d < SL_COUNT(model->devices); d++)
-		held |= model->devices[d] && model->devices[d]->used;
+		has_device_memory |= model->devices[d] && model->devices[d]->used;
 	*p = (struct picture){.process = process, .begin_ns = timeline->begin_ns, .end_ns = timeline->end_ns};
 	if (p->end_ns <= p->begin_ns)
 		p->end_ns = p->begin_ns + 1;
@@ -127,11 +127,11 @@ static void fill(struct picture *p, const struct sl_process *process)
 		else if (line->what == SL_LINE_RESERVED)
 			add_layer(p, sl_model_kept(process->model, line->device), line,
 				  sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0));
-		else if (line->what == SL_LINE_RSS && !held)
+		else if (line->what == SL_LINE_RSS && !has_device_memory)
 			add_layer(p, "resident on the host", line, NULL),
-				add_line(p->known, timeline, line, p->begin_ns, p->end_ns, true);
+				add_line(p->accounted, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_KNOWN)
-			add_line(p->known, timeline, line, p->begin_ns, p->end_ns, true);
+			add_line(p->accounted, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_USED)
 			p->devices++, add_line(p->used, timeline, line, p->begin_ns, p->end_ns, true);
 		else if (line->what == SL_LINE_OTHERS)
@@ -140,9 +140,9 @@ static void fill(struct picture *p, const struct sl_process *process)
 	qsort(p->layer, p->layers, sizeof(p->layer[0]), by_size);
 	for (unsigned c = 0; c < COLUMNS; c++) {
 		/* a sample is older than what was allocated since: the device holds at least that */
-		p->used[c] = fmax(p->used[c], p->known[c] + p->others[c]);
+		p->used[c] = fmax(p->used[c], p->accounted[c] + p->others[c]);
 		p->has_others |= p->others[c] > 0;
-		p->top = p->known[c] > p->top ? p->known[c] : p->top;
+		p->top = p->accounted[c] > p->top ? p->accounted[c] : p->top;
 		p->top = p->used[c] > p->top ? p->used[c] : p->top;
 	}
 	p->top = p->top > 0 ? p->top * 1.05 : 1;
@@ -213,7 +213,7 @@ static void draw_area(cairo_t *c, const struct picture *p, const double *base, c
 
 static double drawn(const struct picture *p, unsigned layer, unsigned x, double base)
 {
-	return fmax(0, fmin(p->layer[layer].column[x], layer ? fmax(p->known[x] - base, 0) : INFINITY));
+	return fmax(0, fmin(p->layer[layer].column[x], layer ? fmax(p->accounted[x] - base, 0) : INFINITY));
 }
 
 /* Draws the part of the layer's maximum that is above the stacked sum. */
@@ -249,12 +249,12 @@ static void draw_areas(cairo_t *c, const struct picture *p)
 		draw_beyond(c, p, k, bases[k]);
 	}
 	for (unsigned x = 0; x < COLUMNS; x++)
-		top[x] = p->known[x] + p->others[x];
+		top[x] = p->accounted[x] + p->others[x];
 	cairo_set_source_rgb(c, .8, .82, .84);
-	draw_area(c, p, p->known, top);
+	draw_area(c, p, p->accounted, top);
 	cairo_set_source_rgb(c, .04, .24, .36);
 	cairo_set_line_width(c, 1.2);
-	draw_line(c, p, p->known);
+	draw_line(c, p, p->accounted);
 	if (p->devices) {
 		const double dash[] = {4, 3};
 
@@ -280,7 +280,7 @@ static void draw_words(cairo_t *c, const struct picture *p)
 	double x = LEFT, peak = 0;
 
 	for (unsigned i = 0; i < COLUMNS; i++)
-		peak = p->known[i] > peak ? p->known[i] : peak;
+		peak = p->accounted[i] > peak ? p->accounted[i] : peak;
 	snprintf(title, sizeof(title), "%s  peak %s", sl_paths_name(p->process->trace->name), SL_SIZE(sl_stats_bytes(peak)));
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
@@ -346,8 +346,8 @@ static void open_font(void)
 
 static bool draw_timeline(struct sl_report *report, FILE *out, bool svg)
 {
-	const struct sl_process *held = sl_devices_fullest_process(report);
-	const struct sl_process *process = held || !report->process_count ? held : report->processes;
+	const struct sl_process *fullest = sl_devices_fullest_process(report);
+	const struct sl_process *process = fullest || !report->process_count ? fullest : report->processes;
 	struct picture *p = process ? malloc(sizeof(*p)) : NULL;
 	cairo_surface_t *surface = svg ? cairo_svg_surface_create_for_stream(to_file, out, WIDTH, HEIGHT)
 				       : cairo_image_surface_create(CAIRO_FORMAT_RGB24, WIDTH, HEIGHT);
@@ -390,7 +390,7 @@ static void heat(cairo_t *c, double t)
 
 static void draw_ranks(const struct sl_report *report, cairo_t *c, double height)
 {
-	double *cells = sl_memory_must(calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells))), most = 1,
+	double *cells = sl_memory_must(calloc((size_t)report->process_count * COLUMNS + 1, sizeof(*cells))), max_cell = 1,
 	       row = height / report->process_count;
 	uint64_t begin = report->started_unix_ns, end = report->ended_unix_ns > begin ? report->ended_unix_ns : begin + 1;
 	char words[96];
@@ -406,17 +406,17 @@ static void draw_ranks(const struct sl_report *report, cairo_t *c, double height
 					 true);
 	}
 	for (size_t i = 0; i < (size_t)report->process_count * COLUMNS; i++)
-		most = cells[i] > most ? cells[i] : most;
+		max_cell = cells[i] > max_cell ? cells[i] : max_cell;
 	cairo_set_antialias(c, CAIRO_ANTIALIAS_NONE);
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (unsigned x = 0; x < COLUMNS; x++) {
-			heat(c, cells[(size_t)i * COLUMNS + x] / most);
+			heat(c, cells[(size_t)i * COLUMNS + x] / max_cell);
 			cairo_rectangle(c, LEFT + x, TOP + i * row, 1, row);
 			cairo_fill(c);
 		}
 	cairo_set_source_rgb(c, .1, .12, .14);
 	cairo_set_font_size(c, 15);
-	snprintf(words, sizeof(words), "%u processes, dark is %s", report->process_count, SL_SIZE(sl_stats_bytes(most)));
+	snprintf(words, sizeof(words), "%u processes, dark is %s", report->process_count, SL_SIZE(sl_stats_bytes(max_cell)));
 	text(c, LEFT, 22, 0, words);
 	cairo_set_font_size(c, 11);
 	for (unsigned i = 0, last = 0; i < report->process_count; i++)

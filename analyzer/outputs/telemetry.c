@@ -11,7 +11,7 @@
 static bool write_sinks(struct sl_report *report, const char *path)
 {
 	struct sl_arena arena = {0};
-	struct sl_map taken = {0}; /* how many folders with a number each name has */
+	struct sl_map folder_counts = {0}; /* how many folders with a number each name has */
 	bool fine = !mkdir(path, 0700) || errno == EEXIST;
 
 	sl_outputs_limit(report);
@@ -20,7 +20,7 @@ static bool write_sinks(struct sl_report *report, const char *path)
 		struct sl_session session;
 		const struct sl_session *one = &session;
 		const char *stem = sl_arena_strndup(&arena, name, strcspn(name, "."));
-		uintptr_t *count = sl_map_at(&taken, stem);
+		uintptr_t *count = sl_map_at(&folder_counts, stem);
 		char folder[PATH_MAX];
 
 		/* the same name in two folders: runs apart */
@@ -31,7 +31,7 @@ static bool write_sinks(struct sl_report *report, const char *path)
 		fine = sl_sink_write(folder, &one, 1, NULL);
 		free(session.events);
 	}
-	sl_map_free(&taken);
+	sl_map_free(&folder_counts);
 	sl_arena_free(&arena);
 	return fine;
 }

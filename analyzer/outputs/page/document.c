@@ -249,28 +249,28 @@ static void put_given_up(struct sl_page *page)
 	unsigned count = page->process_count;
 	bool diff = page->left_stacks || page->left_rows;
 	char lines[4][256];
-	uint32_t said = 0;
+	uint32_t line_count = 0;
 
 	if (b->bins < SL_TIMELINE_BINS)
-		snprintf(lines[said++], sizeof(lines[0]),
+		snprintf(lines[line_count++], sizeof(lines[0]),
 			 "To keep this page small every line has %u bins instead of %u (each still knows its least and most).",
 			 b->bins, SL_TIMELINE_BINS);
 	if (b->detailed < count)
-		snprintf(lines[said++], sizeof(lines[0]),
+		snprintf(lines[line_count++], sizeof(lines[0]),
 			 "To keep this page small %u of %u processes, those unlike the others, have their lines by kind and "
 			 "library and their stacks; the others have their total.",
 			 b->detailed, count);
 	if (page->left_stacks)
-		snprintf(lines[said++], sizeof(lines[0]),
+		snprintf(lines[line_count++], sizeof(lines[0]),
 			 "To keep this page small %zu stacks, those that changed least, are drawn as one.", page->left_stacks);
 	if (page->left_rows)
-		snprintf(lines[said++], sizeof(lines[0]),
+		snprintf(lines[line_count++], sizeof(lines[0]),
 			 "To keep this page small %zu rows, those that changed least, are left out.", page->left_rows);
-	if (said)
-		snprintf(lines[said++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
+	if (line_count)
+		snprintf(lines[line_count++], sizeof(lines[0]), "--html-max-bytes SIZE allows a larger page; %s has every number.",
 			 diff ? "diff --json" : "report.json");
 	sl_json_array(page->j, "given_up");
-	for (uint32_t i = 0; i < said; i++)
+	for (uint32_t i = 0; i < line_count; i++)
 		sl_json_string(page->j, NULL, lines[i]);
 	sl_json_end(page->j);
 }

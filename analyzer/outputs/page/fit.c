@@ -95,13 +95,13 @@ static bool ask(struct sl_page_fits *fits, struct asked *asked, const struct sl_
 /* What PyTorch reserved, on the device where that was most. */
 static uint64_t reserved_by(const struct sl_process *p)
 {
-	uint64_t most = 0;
+	uint64_t peak = 0;
 
 	for (unsigned d = 1; d < SL_COUNT(p->model->devices); d++)
 		if (p->model->devices[d] && p->model->devices[d]->torch.told &&
-		    p->model->devices[d]->torch.peak_reserved_bytes > most)
-			most = p->model->devices[d]->torch.peak_reserved_bytes;
-	return p->trace && p->model->events <= EVENTS ? most : 0;
+		    p->model->devices[d]->torch.peak_reserved_bytes > peak)
+			peak = p->model->devices[d]->torch.peak_reserved_bytes;
+	return p->trace && p->model->events <= EVENTS ? peak : 0;
 }
 
 static void ask_process(struct sl_page_fits *fits, const struct sl_report *report, unsigned process)

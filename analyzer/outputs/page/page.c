@@ -219,10 +219,10 @@ static void put_window_peaks(struct sl_page *page, unsigned process)
 /* segments */
 static void put_all_segments(struct sl_page *page)
 {
-	unsigned most = page->report->process_count < 16 ? page->report->process_count : 16;
+	unsigned process_count = page->report->process_count < 16 ? page->report->process_count : 16;
 
 	sl_json_array(page->j, "segments");
-	for (unsigned k = 0; k < most; k++) {
+	for (unsigned k = 0; k < process_count; k++) {
 		const struct sl_moments *moments = &page->report->processes[page->order[k]].model->moments;
 
 		if (moments->at_oom.segment_count)

@@ -13,7 +13,7 @@ struct place {
 	int device;
 	enum sl_role role;
 	uint64_t made, made_bytes, live, live_bytes, peak_bytes, temporary, ended_ns;
-	uint64_t weight, most;
+	uint64_t weight, max_held_bytes;
 	uint32_t index; /* position by weight */
 };
 
@@ -51,20 +51,20 @@ static struct place *place_of(struct sl_page *page, unsigned process, uint32_t s
 static void add_site(struct place *place, const struct sl_model *model, uint32_t index)
 {
 	const struct sl_site *site = &model->sites.item[index];
-	uint64_t peak = sl_model_site_at_peak(model, site), held = peak > site->live_bytes ? peak : site->live_bytes;
+	uint64_t peak = sl_model_site_at_peak(model, site), held_bytes = peak > site->live_bytes ? peak : site->live_bytes;
 
 	place->made += site->total_blocks;
 	place->made_bytes += site->total_bytes;
 	place->live += site->live_blocks;
 	place->live_bytes += site->live_bytes;
 	place->peak_bytes += peak;
-	place->weight += held;
+	place->weight += held_bytes;
 	if (model->lives) {
 		place->temporary += model->lives[index].temporary;
 		place->ended_ns += model->lives[index].ended_ns;
 	}
-	if (held > place->most) {
-		place->most = held;
+	if (held_bytes > place->max_held_bytes) {
+		place->max_held_bytes = held_bytes;
 		place->site = index;
 	}
 }
@@ -77,14 +77,14 @@ static int by_weight(const void *a, const void *b)
 }
 
 /* Places that held most at the peak or the end, or whose blocks outlived windows, are shown by themselves. */
-static void order(struct places *places, size_t most)
+static void order(struct places *places, size_t max_count)
 {
 	struct place **sorted = sl_memory_must(calloc(places->item.count + 1, sizeof(*sorted)));
 
 	for (size_t i = 0; i < places->item.count; i++)
 		sorted[i] = &places->item.item[i];
 	qsort(sorted, places->item.count, sizeof(struct place *), by_weight);
-	places->kept = places->item.count < most ? places->item.count : most;
+	places->kept = places->item.count < max_count ? places->item.count : max_count;
 	for (size_t i = 0; i < places->item.count; i++)
 		sorted[i]->index = (uint32_t)(i < places->kept ? i : places->kept);
 	free(sorted);

@@ -149,7 +149,7 @@ static void find_places(struct telemetry_page *t)
 	sl_arena_free(&arena);
 }
 
-static uint64_t known(int64_t value)
+static uint64_t to_unsigned(int64_t value)
 {
 	return value < 0 ? SL_UNKNOWN : (uint64_t)value;
 }
@@ -158,7 +158,7 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 {
 	const struct sl_v3_event *first = rank->series->all.events[0],
 				 *last = rank->series->all.events[rank->series->all.count - 1];
-	const struct device *most = NULL;
+	const struct device *fullest = NULL;
 	struct sl_page *page = t->page;
 	uint64_t end = 0;
 	int64_t hidden = SL_EVENT_UNKNOWN;
@@ -166,7 +166,7 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 	for (size_t d = 0; d < rank->devices.count; d++) {
 		const struct device *device = &rank->devices.item[d];
 
-		most = !most || device->peak > most->peak ? device : most;
+		fullest = !fullest || device->peak > fullest->peak ? device : fullest;
 		hidden = device->hidden > hidden ? device->hidden : hidden;
 		end += device->end;
 	}
@@ -180,10 +180,10 @@ static void put_process(struct telemetry_page *t, const struct sl_session *sessi
 	sl_json_string(page->j, "ended", sl_session_status_names[session->summary.status]);
 	sl_json_known_uint(page->j, "events", rank->series->all.count);
 	sl_json_known_uint(page->j, "lost_events", 0);
-	sl_json_known_uint(page->j, "peak", most ? most->peak : 0);
-	sl_page_put_unix(page, "peak_at", most ? most->peak_ns : 0);
+	sl_json_known_uint(page->j, "peak", fullest ? fullest->peak : 0);
+	sl_page_put_unix(page, "peak_at", fullest ? fullest->peak_ns : 0);
 	sl_json_known_uint(page->j, "end", end);
-	sl_json_known_uint(page->j, "hidden", known(hidden));
+	sl_json_known_uint(page->j, "hidden", to_unsigned(hidden));
 	sl_json_known_uint(page->j, "leaks", SL_UNKNOWN);
 	sl_json_known_uint(page->j, "ooms", rank->ooms);
 	sl_page_put_unix(page, "from", (uint64_t)first->timestamp_ns);
@@ -201,10 +201,10 @@ static void put_device(struct sl_page *page, const struct place *place)
 	sl_json_string(page->j, "host", place->host);
 	sl_json_known(page->j, "device", place->device);
 	sl_json_string(page->j, "name", NULL);
-	sl_json_known_uint(page->j, "room_bytes", known(place->total));
-	sl_json_known_uint(page->j, "used_peak_bytes", known(place->used_peak));
+	sl_json_known_uint(page->j, "room_bytes", to_unsigned(place->total));
+	sl_json_known_uint(page->j, "used_peak_bytes", to_unsigned(place->used_peak));
 	sl_json_known_uint(page->j, "known_peak_bytes", place->known_peak);
-	sl_json_known_uint(page->j, "hidden_peak_bytes", known(place->hidden));
+	sl_json_known_uint(page->j, "hidden_peak_bytes", to_unsigned(place->hidden));
 	sl_json_string(page->j, "source", "telemetry");
 	sl_json_end(page->j);
 }
@@ -247,7 +247,8 @@ static void take_ooms(struct telemetry_page *t)
 			if (!sl_event_is_oom(event))
 				continue;
 			f = sl_page_find(t->page, "oom.sampled", "critical");
-			snprintf(f->text, sizeof(f->text), "out of memory, with %s held", SL_SIZE(known(event->allocated_bytes)));
+			snprintf(f->text, sizeof(f->text), "out of memory, with %s held",
+				 SL_SIZE(to_unsigned(event->allocated_bytes)));
 			f->advice = "samples do not say who held it: record with stormlog-run to see that";
 			f->process = (int)r;
 			f->device = (int)event->device_id;
