@@ -199,13 +199,13 @@ static bool read_word(const char *words, const char *word, unsigned *number)
 	return true;
 }
 
-/* Reads a number from least to most, with or without a fraction. */
-static bool read_real(const char *text, double least, double most, double *value)
+/* Reads a number from min to max, with or without a fraction. */
+static bool read_real(const char *text, double min, double max, double *value)
 {
 	char *end;
 
 	*value = strtod(text, &end);
-	return !text[strspn(text, "0123456789.e+-")] && *text != '+' && end != text && !*end && *value >= least && *value <= most;
+	return !text[strspn(text, "0123456789.e+-")] && *text != '+' && end != text && !*end && *value >= min && *value <= max;
 }
 
 bool sl_arguments_read(const struct sl_option *o, const char *value, void *context)
@@ -220,10 +220,10 @@ bool sl_arguments_read(const struct sl_option *o, const char *value, void *conte
 	case SL_READ_FLAG:
 		return *(bool *)into = true;
 	case SL_READ_REAL:
-		return read_real(value, o->least, o->most, into);
+		return read_real(value, o->min, o->max, into);
 	case SL_READ_LONG:
 	case SL_READ_COUNT:
-		if (!sl_arguments_number(value, LONG_MIN, LONG_MAX, &number) || number < o->least || number > o->most)
+		if (!sl_arguments_number(value, LONG_MIN, LONG_MAX, &number) || number < o->min || number > o->max)
 			return false;
 		if (o->read == SL_READ_LONG)
 			*(long *)into = number;
@@ -254,12 +254,12 @@ static char *words_of(const struct sl_option *o)
 
 	for (const char *at = o->value, *end; *at; at = *end ? end + 1 : end) {
 		char *longer, *word = sl_memory_must(strndup(at, strcspn(at, "|")));
-		const char *said = word;
+		const char *shown = word;
 
 		end = at + strlen(word);
 		for (size_t i = 0; i < SL_COUNT(examples); i++)
-			said = strcmp(word, examples[i][0]) ? said : examples[i][1];
-		longer = sl_memory_print("%s%s%s", words, at == o->value ? "" : *end ? ", " : " or ", said);
+			shown = strcmp(word, examples[i][0]) ? shown : examples[i][1];
+		longer = sl_memory_print("%s%s%s", words, at == o->value ? "" : *end ? ", " : " or ", shown);
 		free(word);
 		free(words);
 		words = longer;
@@ -272,7 +272,7 @@ static int refuse_value(const struct sl_option *o, const char *value)
 	char range[80] = "", *words = words_of(o);
 
 	if (o->read == SL_READ_REAL || o->read == SL_READ_LONG || o->read == SL_READ_COUNT)
-		snprintf(range, sizeof(range), o->most < 1e9 ? ", from %g to %g" : ", from %g", o->least, o->most);
+		snprintf(range, sizeof(range), o->max < 1e9 ? ", from %g to %g" : ", from %g", o->min, o->max);
 	sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s%s", o->name, value, words, range);
 	free(words);
 	return SL_EXIT_USAGE;
@@ -315,11 +315,11 @@ void sl_arguments_free(struct sl_arguments *options)
 	free(options->paths);
 }
 
-bool sl_arguments_number(const char *text, long least, long most, long *value)
+bool sl_arguments_number(const char *text, long min, long max, long *value)
 {
 	char *end;
 
 	errno = 0;
 	*value = strtol(text, &end, 10);
-	return !text[strspn(text, "0123456789-")] && *text && !*end && !errno && *value >= least && *value <= most;
+	return !text[strspn(text, "0123456789-")] && *text && !*end && !errno && *value >= min && *value <= max;
 }

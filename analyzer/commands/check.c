@@ -258,16 +258,16 @@ static double moved(const struct sl_gap_finding *gap)
 /* Smallest gap that counts: a hundredth of the device, and what rounding to the device's unit adds to blocks. */
 static double floor_of(const struct sl_report *report)
 {
-	double most = 0, rounding = 0;
+	double max_total = 0, rounding = 0;
 
 	for (unsigned i = 0; i < report->device_count; i++) {
 		const struct sl_shared_device *device = &report->devices[i];
 
 		rounding = fmax(rounding, (double)sl_devices_rounding(report, device));
 		if (device->total_bytes != SL_UNKNOWN)
-			most = fmax(most, (double)device->total_bytes);
+			max_total = fmax(max_total, (double)device->total_bytes);
 	}
-	return most / 100 + rounding;
+	return max_total / 100 + rounding;
 }
 
 static void find_gaps(struct sl_report *report)
@@ -352,7 +352,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 {
 	struct sl_measures measures, baseline = {0};
 	struct sl_outcomes outcomes = {0};
-	bool held = o->limits.baseline[0];
+	bool has_baseline = o->limits.baseline[0];
 	char why[PATH_MAX + 300];
 	int status = SL_EXIT_FINE;
 
@@ -373,9 +373,9 @@ static int check(struct sl_report *report, const struct options *o, const char *
 		sl_escape_print(stderr, "note: %s\n", report->warnings.item[i]);
 	if (o->values[UPDATE]) {
 		status = update(report, o, &measures);
-	} else if (held && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
+	} else if (has_baseline && !sl_baseline_read(&baseline, o->limits.baseline, why, sizeof(why))) {
 		status = sl_command_fail(SL_EXIT_USAGE, "%s", why);
-	} else if (held && is_of_other_kind(&measures, &baseline, o->limits.baseline)) {
+	} else if (has_baseline && is_of_other_kind(&measures, &baseline, o->limits.baseline)) {
 		status = SL_EXIT_USAGE;
 	} else {
 		struct sl_ci_reports forms = {.outcomes = &outcomes,
@@ -388,7 +388,7 @@ static int check(struct sl_report *report, const struct options *o, const char *
 					      .config = o->config,
 					      .other_runs = other_runs(report)};
 
-		sl_verdict(&outcomes, report, &measures, &o->limits, held ? &baseline : NULL);
+		sl_verdict(&outcomes, report, &measures, &o->limits, has_baseline ? &baseline : NULL);
 		if (!write_forms(&forms, o))
 			status = SL_EXIT_UNSAVED;
 		if (outcomes.failures)

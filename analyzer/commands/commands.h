@@ -118,18 +118,18 @@ struct sl_option {
 		SL_READ_WORD
 	} read;
 	size_t into;
-	double least, most; /* range of a number */
+	double min, max; /* range of a number */
 };
 
 /* A member of INTO, the type of the settings, which the table's file defines.  The compiler checks the member's type. */
-#define SL_INTO(as, member)		 offsetof(INTO, member) + 0 * sizeof(_Generic(&((INTO *)0)->member, as * : 0))
-#define SL_TO_TEXT(member)		 SL_READ_TEXT, SL_INTO(const char *, member)
-#define SL_TO_FLAG(member)		 SL_READ_FLAG, SL_INTO(bool, member)
-#define SL_TO_REAL(member, least, most)	 SL_READ_REAL, SL_INTO(double, member), least, most
-#define SL_TO_LONG(member, least, most)	 SL_READ_LONG, SL_INTO(long, member), least, most
-#define SL_TO_COUNT(member, least, most) SL_READ_COUNT, SL_INTO(unsigned, member), least, most
-#define SL_TO_SIZE(member)		 SL_READ_SIZE, SL_INTO(uint64_t, member) /* 512M */
-#define SL_TO_WORD(member)		 SL_READ_WORD, SL_INTO(unsigned, member) /* which of the words of `value`: csv|json */
+#define SL_INTO(as, member)	      offsetof(INTO, member) + 0 * sizeof(_Generic(&((INTO *)0)->member, as * : 0))
+#define SL_TO_TEXT(member)	      SL_READ_TEXT, SL_INTO(const char *, member)
+#define SL_TO_FLAG(member)	      SL_READ_FLAG, SL_INTO(bool, member)
+#define SL_TO_REAL(member, min, max)  SL_READ_REAL, SL_INTO(double, member), min, max
+#define SL_TO_LONG(member, min, max)  SL_READ_LONG, SL_INTO(long, member), min, max
+#define SL_TO_COUNT(member, min, max) SL_READ_COUNT, SL_INTO(unsigned, member), min, max
+#define SL_TO_SIZE(member)	      SL_READ_SIZE, SL_INTO(uint64_t, member) /* 512M */
+#define SL_TO_WORD(member)	      SL_READ_WORD, SL_INTO(unsigned, member) /* which of the words of `value`: csv|json */
 
 /* The row of verbs that read one run. */
 #define SL_OPTION_RUN(member)                                                                                                      \
@@ -171,8 +171,8 @@ void sl_arguments_free(struct sl_arguments *options);
 /* Reads a value as the row says, into its member of `context`.  False: not a valid one. */
 bool sl_arguments_read(const struct sl_option *o, const char *value, void *context);
 
-/* Reads a whole number from least to most, with nothing behind it. */
-bool sl_arguments_number(const char *text, long least, long most, long *value);
+/* Reads a whole number from min to max, with nothing behind it. */
+bool sl_arguments_number(const char *text, long min, long max, long *value);
 
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong);
 /* Prints words up to column 80: the line stands at `at`, further ones begin at `column`. */

@@ -79,7 +79,7 @@ static void set_now(struct diagnosis *d)
 
 static void choose(struct diagnosis *d)
 {
-	uint64_t most = 0;
+	uint64_t max_peak = 0;
 
 	d->followed = NULL;
 	for (unsigned i = 0; i < sl_follow_count(d->follow); i++) {
@@ -88,10 +88,10 @@ static void choose(struct diagnosis *d)
 		unsigned count = sl_figures_of(&followed->process, figures, DEVICES);
 
 		for (unsigned k = 0; k < count; k++)
-			if (!d->followed || figures[k].peak > most) {
+			if (!d->followed || figures[k].peak > max_peak) {
 				d->followed = followed;
 				d->figures = figures[k];
-				most = figures[k].peak;
+				max_peak = figures[k].peak;
 			}
 	}
 	if (d->followed && d->followed->ended && d->followed->process.model->devices[d->figures.device + 1])

@@ -456,7 +456,7 @@ static size_t put_rows(const struct comparison *c, const struct sl_differences *
 		"LEFT at the end", "LABELS, at their peak",    "GROWTH an entry"};
 	struct sl_cells table = {.columns = "lrwl"};
 	enum sl_measure_of of = differences->list.item[at].of;
-	unsigned here = 0, more = 0;
+	unsigned shown = 0, more = 0;
 	char before[120], after[120];
 
 	for (; at < differences->list.count && differences->list.item[at].of == of; at++) {
@@ -464,9 +464,9 @@ static size_t put_rows(const struct comparison *c, const struct sl_differences *
 
 		if (!is_real(d) && !c->all)
 			continue;
-		if (!c->all && here == SHOWN && ++more)
+		if (!c->all && shown == SHOWN && ++more)
 			continue;
-		here++;
+		shown++;
 		sl_cells_put(&table, d->change == SL_CHANGE_MORE || d->change == SL_CHANGE_NEW ? SL_COLOUR_RED : SL_COLOUR_NONE,
 			     "%s", sl_change_names[d->change]);
 		sl_cells_put(&table, SL_COLOUR_NONE, "%s", is_real(d) || d->change == SL_CHANGE_NOISE ? SIGNED(d->bytes) : "");
@@ -474,7 +474,7 @@ static size_t put_rows(const struct comparison *c, const struct sl_differences *
 		sl_cells_put(&table, SL_COLOUR_NONE, "%s -> %s", spread(before, sizeof(before), &d->before),
 			     spread(after, sizeof(after), &d->after));
 	}
-	if (here)
+	if (shown)
 		sl_escape_print(stdout, "\n%s\n", titles[of]);
 	if (more)
 		sl_cells_under(&table, "and %u more that changed less: --all, --json or --html FILE", more);
@@ -550,11 +550,11 @@ static bool put_collapsed(const struct comparison *c)
 static bool put_html(const struct comparison *c, const struct sl_differences *differences, char *const *paths,
 		     const unsigned *counts)
 {
-	uint64_t most = sl_html_most(c->html_max_bytes);
+	uint64_t max_bytes = sl_html_most(c->html_max_bytes);
 	struct sl_save save;
 	bool fine = sl_save_begin(&save, c->html, false) &&
 		    sl_save_end(&save, sl_html_changes_write(c->page, differences, c->explained ? &c->because : NULL, paths, counts,
-							     most, save.out));
+							     max_bytes, save.out));
 
 	if (!fine)
 		sl_paths_failed(c->html);
@@ -632,8 +632,8 @@ static int open_catalogue(struct comparison *c, char *const *paths, unsigned cou
 
 static void go_inside(struct comparison *c, const struct sl_arguments *parsed)
 {
-	struct sl_catalogued *known = &c->catalogued;
-	const char *store = known->store ? known->catalogue : NULL;
+	struct sl_catalogued *catalogued = &c->catalogued;
+	const char *store = catalogued->store ? catalogued->catalogue : NULL;
 
 	sl_sandbox_setup(&(struct sl_verb_files){.inputs = parsed->paths,
 						 .reads = {store},

@@ -124,7 +124,7 @@ static uint64_t budget(const struct sl_merge *merge)
 	return sl_budget_exported(bytes);
 }
 
-static void say_why(const struct options *o, uint64_t most)
+static void say_why(const struct options *o, uint64_t max_bytes)
 {
 	const char *name = o->output ? o->output : "standard output";
 
@@ -133,7 +133,7 @@ static void say_why(const struct options *o, uint64_t most)
 			stderr,
 			"stormlog-analyze: %s: would take more than %g MB, which is much for these traces; --from, --to and "
 			"--rank take less, STORMLOG_WRITE_MEGABYTES=N allows N\n",
-			name, (double)(most / 100000) / 10);
+			name, (double)(max_bytes / 100000) / 10);
 	else if (errno && errno != EPIPE)
 		sl_paths_failed(name);
 }
@@ -145,7 +145,7 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	struct sl_report report = {0};
 	enum sl_merge_result opened;
 	int status = SL_EXIT_FINE;
-	uint64_t most;
+	uint64_t max_bytes;
 	bool fine;
 
 	o->merge.models = o->format->models;
@@ -158,8 +158,8 @@ static int export_run(struct options *o, char **paths, unsigned count)
 	opened = sl_merge_open(&merge, paths, count, &o->merge);
 	if (opened == SL_MERGE_FINE) {
 		o->job.merge = &merge;
-		most = budget(&merge);
-		sl_save_limit(most);
+		max_bytes = budget(&merge);
+		sl_save_limit(max_bytes);
 		errno = 0;
 		fine = sl_save_begin(&save, o->output, o->format->wants_path);
 		if (fine) {
@@ -168,7 +168,7 @@ static int export_run(struct options *o, char **paths, unsigned count)
 			fine = sl_save_end(&save, o->format->run(&o->job));
 		}
 		if (!fine) {
-			say_why(o, most);
+			say_why(o, max_bytes);
 			status = errno ? SL_EXIT_UNSAVED : SL_EXIT_USAGE;
 		}
 	}

@@ -173,7 +173,7 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 /* run: an index from sl_images_choose. */
 static void open_all(struct sl_fit_result *result, const struct sl_images *images, int run, bool alone)
 {
-	bool said = false;
+	bool warned = false;
 
 	result->processes = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->processes)));
 	result->sessions = sl_memory_must(calloc(images->image_count + 1, sizeof(*result->sessions)));
@@ -194,7 +194,7 @@ static void open_all(struct sl_fit_result *result, const struct sl_images *image
 		for (unsigned k = 0; k < process->driver_count; k++)
 			*SL_PUSH(&result->drivers) = &process->drivers[k];
 		sl_damage_print(&trace->damage);
-		sl_missing_say_newer(trace, &said);
+		sl_missing_say_newer(trace, &warned);
 	}
 }
 

@@ -67,15 +67,15 @@ void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_
 	struct sl_fit_segment *segments = sl_fit_picture_segments(picture, &count);
 	struct sl_cells table = {.columns = "rlrw"};
 	char bar[BAR + 1], around[640];
-	uint64_t held = 0, free_bytes = 0;
+	uint64_t held_bytes = 0, free_bytes = 0;
 
 	for (size_t i = 0; i < count; i++) {
-		held += segments[i].bytes - segments[i].gaps;
+		held_bytes += segments[i].bytes - segments[i].gaps;
 		free_bytes += segments[i].gaps;
 	}
 	for (size_t i = 0; i < picture->pieces.count; i++)
 		gaps += picture->pieces.item[i].at == SL_FIT_GAP;
-	sl_terminal_line(to, 0, 4, "  layout: %s segments, %s held, %s in %s gaps", SL_NUMBER(count), SL_SIZE(held),
+	sl_terminal_line(to, 0, 4, "  layout: %s segments, %s held, %s in %s gaps", SL_NUMBER(count), SL_SIZE(held_bytes),
 			 SL_SIZE(free_bytes), SL_NUMBER(gaps));
 	for (; drawn < count && drawn < SEGMENTS && segments[drawn].gap; drawn++) {
 		draw(bar, &segments[drawn]);

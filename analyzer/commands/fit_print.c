@@ -195,17 +195,17 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_othe
 /* Several processes have the same notes, which are printed below the first of them. */
 struct notes {
 	const struct sl_terminal *to;
-	SL_VECTOR(char *) said;
+	SL_VECTOR(char *) printed;
 };
 
 static void put_note(void *context, const char *text)
 {
 	struct notes *notes = context;
 
-	for (size_t i = 0; i < notes->said.count; i++)
-		if (!strcmp(notes->said.item[i], text))
+	for (size_t i = 0; i < notes->printed.count; i++)
+		if (!strcmp(notes->printed.item[i], text))
 			return;
-	*SL_PUSH(&notes->said) = sl_memory_copy(text);
+	*SL_PUSH(&notes->printed) = sl_memory_copy(text);
 	sl_terminal_line(notes->to, 0, 4, "%s", text);
 }
 
@@ -321,7 +321,7 @@ void sl_fit_print(const struct sl_fit_result *result)
 			putchar('\n');
 		put_driver(result->drivers.item[i], result->question, &to);
 	}
-	SL_DROP_EACH(&notes.said);
+	SL_DROP_EACH(&notes.printed);
 }
 
 /* --- for programs ------------------------------------------------------------------------------------------ */

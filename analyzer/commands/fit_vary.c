@@ -74,20 +74,20 @@ bool sl_fit_vary(struct sl_fit_result *result)
 static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, const char *key, const struct sl_terminal *to)
 {
 	struct sl_fit_largest l;
-	char size[SL_FORMAT_BYTES], least[32] = "none", most[40] = "";
+	char size[SL_FORMAT_BYTES], surely[32] = "none", too_large[40] = "";
 
 	sl_fit_curve_largest(&l, curve, capacity);
 	sl_format_size(size, capacity);
 	if (isfinite(l.least))
-		snprintf(least, sizeof(least), "%.4g", floor(l.least));
+		snprintf(surely, sizeof(surely), "%.4g", floor(l.least));
 	if (isfinite(l.most))
-		snprintf(most, sizeof(most), ", not %.4g", floor(l.most) + 1);
+		snprintf(too_large, sizeof(too_large), ", not %.4g", floor(l.most) + 1);
 	if (!l.known)
 		sl_terminal_line(to, 0, 6, "    %s: not known, the need does not rise with %s", size, key);
 	else if (!isfinite(l.value))
 		sl_terminal_line(to, 0, 6, "    %s: not even the smallest %s fits", size, key);
 	else
-		sl_terminal_line(to, 0, 6, "    %s: %s up to %.4g, surely %s%s%s", size, key, floor(l.value), least, most,
+		sl_terminal_line(to, 0, 6, "    %s: %s up to %.4g, surely %s%s%s", size, key, floor(l.value), surely, too_large,
 				 l.extrapolated ? "; beyond what was recorded: record it to be sure" : "");
 }
 

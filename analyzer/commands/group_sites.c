@@ -243,34 +243,34 @@ static void add_named(struct sl_group *owned, struct sl_process *process, const 
 }
 
 /* Bytes of the site at that moment.  False: it held none. */
-static bool held_of(const struct sl_process *process, size_t index, const struct sl_group_how *how, struct sl_born *held)
+static bool held_of(const struct sl_process *process, size_t index, const struct sl_group_how *how, struct sl_born *memory)
 {
 	const struct sl_model *model = process->model;
 
-	*held = sl_roles_held(model, &model->sites.item[index], how->at_peak);
+	*memory = sl_roles_held(model, &model->sites.item[index], how->at_peak);
 	if (model->born && how->by >= SL_BY_NAME) {
-		held->bytes -= held->named_bytes;
-		held->blocks -= held->named_blocks;
+		memory->bytes -= memory->named_bytes;
+		memory->blocks -= memory->named_blocks;
 	}
-	return held->bytes != 0;
+	return memory->bytes != 0;
 }
 
 /* Workspaces of cuBLAS are PyTorch's tensors, whatever the line that asked makes; the rest of the site has its own role. */
 static void add_workspaces(struct sl_group *owned, struct sl_process *process, const struct sl_site *site,
-			   const struct sl_group_how *how, struct path *path, struct sl_born *held)
+			   const struct sl_group_how *how, struct path *path, struct sl_born *memory)
 {
-	struct sl_born taken = sl_roles_workspaces(process, site, how->at_peak);
+	struct sl_born workspaces = sl_roles_workspaces(process, site, how->at_peak);
 	const char *role = path->names[how->parted];
-	uint64_t made = taken.blocks < site->total_blocks ? taken.blocks : site->total_blocks;
+	uint64_t made = workspaces.blocks < site->total_blocks ? workspaces.blocks : site->total_blocks;
 	uint32_t at, from;
 
-	if (!taken.bytes)
+	if (!workspaces.bytes)
 		return;
 	path->names[how->parted] = sl_roles_name(SL_ROLE_WORKSPACE);
-	at = sl_owners_add(&owned->owners, path->names, how->lives ? 1 : path->count, taken.bytes, taken.blocks);
+	at = sl_owners_add(&owned->owners, path->names, how->lives ? 1 : path->count, workspaces.bytes, workspaces.blocks);
 	path->names[how->parted] = role;
-	held->bytes -= taken.bytes;
-	held->blocks -= taken.blocks < held->blocks ? taken.blocks : held->blocks;
+	memory->bytes -= workspaces.bytes;
+	memory->blocks -= workspaces.blocks < memory->blocks ? workspaces.blocks : memory->blocks;
 	if (!how->lives)
 		return;
 	from = sl_owners_add(&owned->owners, path->names, 1, 0, 0);
@@ -290,17 +290,17 @@ void sl_group_add(struct sl_group *owned, struct sl_process *process, const stru
 		add_named(owned, process, how);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
-		struct sl_born held;
+		struct sl_born memory;
 		uint32_t at;
 
-		if (!(held_of(process, i, how, &held) || (how->lives && site->total_blocks)) || !shows(process, site, how))
+		if (!(held_of(process, i, how, &memory) || (how->lives && site->total_blocks)) || !shows(process, site, how))
 			continue;
 		follow_path(&path, process, site, how);
 		if (how->by == SL_BY_ROLE)
-			add_workspaces(owned, process, site, how, &path, &held);
+			add_workspaces(owned, process, site, how, &path, &memory);
 		if (how->lives && how->by == SL_BY_STACK)
 			join(&path);
-		at = sl_owners_add(&owned->owners, path.names, how->lives ? 1 : path.count, held.bytes, held.blocks);
+		at = sl_owners_add(&owned->owners, path.names, how->lives ? 1 : path.count, memory.bytes, memory.blocks);
 		if (how->lives)
 			add_lives(owned, at, process, i);
 		sl_arena_reset(&path.arena);

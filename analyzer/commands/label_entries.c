@@ -11,7 +11,7 @@ struct printer {
 	const struct sl_label_entries_how *how;
 	struct sl_json *json;
 	uint64_t started_ns; /* Unix time of the run's first process */
-	bool told;	     /* the line of this process has been printed */
+	bool header_printed; /* the line of this process has been printed */
 	bool any;
 	bool newer;		    /* that a newer agent wrote it was reported */
 	struct sl_report *report;   /* with --by place: names the lines */
@@ -142,12 +142,12 @@ static void print_text(struct printer *printer, const struct sl_model *model, co
 	     after[SL_FORMAT_BYTES] = "unknown", peak[SL_FORMAT_BYTES];
 	int64_t step = step_of(label, entry);
 
-	if (!printer->told)
+	if (!printer->header_printed)
 		sl_dry_head(stdout, sl_dry_card(model->header));
-	if (!printer->told)
+	if (!printer->header_printed)
 		sl_escape_print(stdout, "%s\n%10s  %9s  %9s  %9s  %9s  %9s  %s\n", sl_header_who(peak, model->header), "number",
 				"start", "duration", "before", "after", "peak", "range");
-	printer->told = true;
+	printer->header_printed = true;
 	if (step >= 0)
 		snprintf(number, sizeof(number), "%lld", (long long)step);
 	if (entry->end_ns)
@@ -244,7 +244,7 @@ static int print_images(const struct sl_images *images, char **paths, const stru
 	for (unsigned i = 0; i < images->image_count; i++) {
 		if ((chosen >= 0 && images->run_of[i] != (unsigned)chosen) || !is_asked(&images->images[i], how->only))
 			continue;
-		printer.told = false;
+		printer.header_printed = false;
 		read = replay(&images->images[i], &printer) || read;
 	}
 	if (printer.json)

@@ -108,13 +108,13 @@ int sl_logs_tell(char *const *paths, bool json, bool quiet, bool check)
 static bool put_diff(const struct sl_log *before, const struct sl_log *after, bool json)
 {
 	unsigned grew = 0; /* the part that grew most */
-	uint64_t most = 0;
+	uint64_t max_growth = 0;
 
 	for (unsigned part = SL_LOG_weights; part <= SL_LOG_non_torch; part++) {
 		uint64_t more = sl_log_known_or(sl_log_minus(after->figure[part], before->figure[part]), 0);
 
-		grew = more > most ? part : grew;
-		most = more > most ? more : most;
+		grew = more > max_growth ? part : grew;
+		max_growth = more > max_growth ? more : max_growth;
 	}
 	if (json) {
 		struct sl_json *j = sl_json_new(stdout, SL_JSON_INDENT);

@@ -29,7 +29,7 @@ struct monitor {
 	int error;			       /* errno of the first row that could not be written */
 	bool gone;			       /* its file was replaced or removed by another */
 	off_t whole;			       /* bytes of whole rows written */
-	bool told;			       /* the header of the table or csv has been printed */
+	bool header_printed;		       /* the header of the table or csv has been printed */
 	SL_VECTOR(struct sl_met) met;	       /* for each process */
 	SL_VECTOR(struct sl_outlook) outlooks; /* DEVICES for each process, by their place in its `met` */
 	struct sl_machine machine;	       /* where no path was named: devices without a recorded process get rows too */
@@ -127,7 +127,7 @@ static void put_cells(struct monitor *monitor, const struct row *row, enum sl_js
 
 static void put_csv(struct monitor *monitor, const struct row *row)
 {
-	if (!monitor->told)
+	if (!monitor->header_printed)
 		put_cells(monitor, row, SL_JSON_CSV_HEAD);
 	put_cells(monitor, row, SL_JSON_CSV);
 }
@@ -167,7 +167,7 @@ static void put_table(struct monitor *monitor, const struct row *row)
 	time_t seconds = (time_t)(row->unix_ns / 1000000000);
 
 	to.out = monitor->out;
-	if (!monitor->told) {
+	if (!monitor->header_printed) {
 		sl_dry_head(monitor->out, card);
 		for (unsigned i = 0; i < SL_COUNT(titles); i++)
 			sl_cells_put(&table, SL_COLOUR_NONE, "%s", titles[i]);
@@ -265,7 +265,7 @@ static void put_others(struct monitor *monitor, const struct sl_follow *follow, 
 		if (is_used(follow, device->uuid))
 			continue;
 		put(monitor, &row);
-		monitor->told = true;
+		monitor->header_printed = true;
 	}
 }
 
@@ -327,7 +327,7 @@ static void put_rows(struct monitor *monitor, const struct sl_follow *follow)
 				look_ahead(&row, outlook);
 			row.figures.hidden = sl_figures_hidden(&holders, &followed->process, &figures[d]);
 			put[monitor->format](monitor, &row);
-			monitor->told = true;
+			monitor->header_printed = true;
 		}
 	}
 	sl_holders_free(&holders);

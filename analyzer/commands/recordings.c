@@ -52,7 +52,7 @@ static bool is_followed(struct sl_follow *follow, const struct stat *file)
 
 bool sl_recordings_add_all(struct sl_follow *follow, const struct sl_arguments *options)
 {
-	bool said = false, unread = false;
+	bool warned = false, unread = false;
 
 	for (unsigned i = 0; i < options->path_count; i++) {
 		unsigned before = sl_follow_count(follow);
@@ -69,7 +69,7 @@ bool sl_recordings_add_all(struct sl_follow *follow, const struct sl_arguments *
 	if (unread && !sl_follow_count(follow))
 		return false;
 	for (unsigned i = 0; i < sl_follow_count(follow); i++)
-		sl_missing_say_newer(sl_follow_process(follow, i)->process.trace, &said);
+		sl_missing_say_newer(sl_follow_process(follow, i)->process.trace, &warned);
 	if (options->path_count && !sl_follow_count(follow))
 		sl_escape_print(stderr, "stormlog-analyze: %s: no recording there yet that you may read; waiting for one\n",
 				options->paths[0]);

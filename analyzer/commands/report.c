@@ -173,21 +173,21 @@ static int print_telemetry_summary(const struct page *page, struct sl_destinatio
 
 static void say_unreadable(const struct sl_telemetry *t, char *const *paths, unsigned count)
 {
-	size_t said = 0;
+	size_t printed = 0;
 
 	if (sl_foreign_tell(paths, count))
 		return;
-	for (size_t i = 0; i < t->problems.count && said < 5; i++) {
+	for (size_t i = 0; i < t->problems.count && printed < 5; i++) {
 		const char *file = t->problems.item[i].file, *reason = t->problems.item[i].reason;
 
 		/* a foreign file has a problem on every line: print the first */
 		if (i && !strcmp(file, t->problems.item[i - 1].file) && t->problems.item[i].loss != SL_SOURCE_FILE)
 			continue;
 		sl_paths_problem(file, t->problems.item[i].line, reason);
-		said++;
+		printed++;
 	}
-	if (t->problems.count > said)
-		sl_escape_print(stderr, "... and %zu more\n", t->problems.count - said);
+	if (t->problems.count > printed)
+		sl_escape_print(stderr, "... and %zu more\n", t->problems.count - printed);
 	sl_paths_empty(paths, count, "trace, telemetry file or bundle");
 }
 
@@ -417,20 +417,20 @@ static bool replay_tensors(struct sl_report *tensors, const struct sl_report *re
 {
 	const struct sl_timespan span[2] = {{.kind = SL_WHEN_START}, {.kind = SL_WHEN_PEAK}};
 	struct sl_pipeline_options options = report->options;
-	bool told = false;
+	bool has_tensors = false, fine;
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		told |= report->processes[i].model->tensors.count > 1;
-	if (!sl_dry_report(report) || !told)
+		has_tensors |= report->processes[i].model->tensors.count > 1;
+	if (!sl_dry_report(report) || !has_tensors)
 		return false;
 	options.tensors = true;
 	options.models_only = true;
 	options.stretches = false;
 	options.spans = sl_timespan_spans(report, span);
 	options.span_count = report->images.image_count;
-	told = options.spans && sl_pipeline_run(tensors, report->paths, report->path_count, &options) == SL_PIPELINE_FINE;
+	fine = options.spans && sl_pipeline_run(tensors, report->paths, report->path_count, &options) == SL_PIPELINE_FINE;
 	free((void *)options.spans);
-	return told;
+	return fine;
 }
 
 static int print_summary(struct sl_report *report, const struct sl_report_options *options, struct sl_destination *place)

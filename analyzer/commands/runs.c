@@ -151,7 +151,7 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 static void put_text(const struct history *h)
 {
 	char first[SL_CATALOGUED_TIME], last[SL_CATALOGUED_TIME], unknown[60] = "";
-	char least[SL_FORMAT_BYTES], most[SL_FORMAT_BYTES];
+	char low_text[SL_FORMAT_BYTES], high_text[SL_FORMAT_BYTES];
 	const struct point *points = h->points.item;
 	struct sl_terminal to = sl_terminal_here();
 	double low = points[0].value, high = low;
@@ -170,7 +170,7 @@ static void put_text(const struct history *h)
 	sl_terminal_line(&to, 0, 4, "%zu %sruns, %s .. %s%s; %s .. %s", h->points.count, h->is_dry ? "dry " : "",
 			 sl_catalogued_time(h->catalogued, first, points[0].when_ns),
 			 sl_catalogued_time(h->catalogued, last, points[h->points.count - 1].when_ns), unknown,
-			 value_text(h, least, low), value_text(h, most, high));
+			 value_text(h, low_text, low), value_text(h, high_text, high));
 }
 
 /* ---- JSON */

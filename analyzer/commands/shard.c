@@ -66,21 +66,21 @@ static bool take_rank(struct sl_shard *shard)
 static bool take_array(struct sl_shard *shard)
 {
 	long id = integer("SLURM_ARRAY_TASK_ID"), count = integer("SLURM_ARRAY_TASK_COUNT"),
-	     least = integer("SLURM_ARRAY_TASK_MIN"), most = integer("SLURM_ARRAY_TASK_MAX"),
+	     min_id = integer("SLURM_ARRAY_TASK_MIN"), max_id = integer("SLURM_ARRAY_TASK_MAX"),
 	     step = integer("SLURM_ARRAY_TASK_STEP");
 
 	if (id < 0)
 		return true;
 	if (step < 1)
-		step = count > 1 ? (most - least) / (count - 1) : 1;
+		step = count > 1 ? (max_id - min_id) / (count - 1) : 1;
 	if (!shard->by)
 		shard->by = "SLURM_ARRAY_TASK_ID";
-	if (count < 1 || least < 0 || step < 1 || least + step * (count - 1) != most || id < least || id > most ||
-	    (id - least) % step || count * shard->parts > PARTS_MAX) {
+	if (count < 1 || min_id < 0 || step < 1 || min_id + step * (count - 1) != max_id || id < min_id || id > max_id ||
+	    (id - min_id) % step || count * shard->parts > PARTS_MAX) {
 		shard->by = "SLURM_ARRAY_TASK_ID";
 		return false;
 	}
-	shard->part += (unsigned)((id - least) / step) * shard->parts;
+	shard->part += (unsigned)((id - min_id) / step) * shard->parts;
 	shard->parts *= (unsigned)count;
 	return true;
 }

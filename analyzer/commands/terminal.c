@@ -3,9 +3,9 @@
 
 struct sl_face_style sl_terminal_style(void)
 {
-	struct sl_terminal here = sl_terminal_here();
+	struct sl_terminal terminal = sl_terminal_here();
 
-	return (struct sl_face_style){.columns = here.columns, .colour = here.colour, .ascii = here.ascii};
+	return (struct sl_face_style){.columns = terminal.columns, .colour = terminal.colour, .ascii = terminal.ascii};
 }
 
 void sl_terminal_show(const struct sl_answers *answers)

@@ -7,8 +7,8 @@
 struct choice {
 	const struct sl_owners *owners;
 	const struct sl_tree_json *what;
-	uint32_t *place; /* position of each share in order of bytes: the first `most` are written */
-	size_t most, written;
+	uint32_t *place; /* position of each share in order of bytes: the first `max_children` are written */
+	size_t max_children, written;
 };
 
 /* Writes only the size classes that occur. */
@@ -38,7 +38,7 @@ static void put_children(struct sl_json *j, struct choice *choice, uint32_t pare
 
 	sl_json_array(j, "owners");
 	for (uint32_t at = share[parent].child; at && level < choice->what->depth; at = share[at].sibling) {
-		if (choice->place[at] >= choice->most || share[at].bytes < choice->what->min)
+		if (choice->place[at] >= choice->max_children || share[at].bytes < choice->what->min)
 			continue;
 		choice->written++;
 		sl_json_object(j, NULL);
@@ -113,15 +113,15 @@ bool sl_tree_json_put(const struct sl_owners *owners, const struct sl_tree_json 
 	struct sl_json *trial = sl_json_new(NULL, SL_JSON_COMPACT), *out;
 	/* an owner takes at least 30 bytes */
 	size_t first = owners->share.count < SL_TREE_JSON_BYTES / 30 ? owners->share.count : SL_TREE_JSON_BYTES / 30, size;
-	struct choice choice = {.owners = owners, .what = what, .place = places_of(owners), .most = first};
+	struct choice choice = {.owners = owners, .what = what, .place = places_of(owners), .max_children = first};
 
 	for (;;) {
 		sl_json_rewind(trial);
 		put(trial, &choice);
 		sl_json_text(trial, &size);
-		if (size <= SL_TREE_JSON_BYTES || choice.most <= 1)
+		if (size <= SL_TREE_JSON_BYTES || choice.max_children <= 1)
 			break;
-		choice.most -= choice.most / 16 + 1;
+		choice.max_children -= choice.max_children / 16 + 1;
 	}
 	sl_json_close(trial);
 	out = sl_json_new(stdout, SL_JSON_COMPACT);
