@@ -74,6 +74,11 @@ time.sleep(100)
 """
 
 
+def row_of(pid):
+    """Pattern of its row: the pid, after its rank in the view of ranks.  A small pid may be a size elsewhere ("500 MiB")."""
+    return r"\n *(?:\S+ +)?%d " % pid
+
+
 class Terminal:
     """stormlog-top in a terminal of its own."""
 
@@ -96,10 +101,11 @@ class Terminal:
     def keys(self, *keys):
         self.tmux("send-keys", *keys)
 
-    def click(self, text, buttons=("20", "23")):
-        """Presses and releases the first button on a text of the screen, encoded as xterm and tmux do."""
-        y, line = next((y, line) for y, line in enumerate(self.screen().split("\n")) if text in line)
-        at = ["%x" % (33 + number) for number in (line.index(text), y)]
+    def click(self, pattern, buttons=("20", "23")):
+        """Presses and releases the first button at the end of a match on the screen, encoded as xterm and tmux do."""
+        screen = self.screen()
+        before = screen[:re.search(pattern, screen).end() - 1]
+        at = ["%x" % (33 + number) for number in (len(before) - before.rfind("\n") - 1, before.count("\n"))]
         for button in buttons:
             self.keys("-H", "1b", "5b", "4d", button, *at)
 
@@ -231,7 +237,7 @@ class Top(unittest.TestCase):
             top.wait_for("hidden +growth")
             top.keys("/", "nowhere")
             top.wait_for("/nowhere_")
-            self.assertNotIn("%d " % job.process.pid, top.screen())
+            self.assertNotRegex(top.screen(), row_of(job.process.pid))
             top.keys("Enter")
             top.wait_for("Esc every line")
             top.keys("Escape")
@@ -256,7 +262,7 @@ class Top(unittest.TestCase):
             top.wait_for("since mark")
             top.click("Overview")
             top.wait_for("hidden +growth")
-            top.click("%d " % job.process.pid)
+            top.click(row_of(job.process.pid))
             top.wait_for("Esc all processes")
 
     def test_a_list_longer_than_the_screen(self):
@@ -318,7 +324,7 @@ class Top(unittest.TestCase):
                 top.keys("6")
                 top.wait_for(r"\d\d:\d\d:\d\d warning: Memory usage at 81.0% \(theirs\)")
                 top.keys("S", "1")
-                self.assertNotIn("%d " % job.process.pid, top.wait_for("session theirs  0 running"))
+                self.assertNotRegex(top.wait_for("session theirs  0 running"), row_of(job.process.pid))
                 top.keys("3")
                 top.wait_for("(?s)session theirs, pid 4242: memory of its allocator.*700 MiB +█")
 
@@ -396,8 +402,8 @@ class Top(unittest.TestCase):
                 pids = {run.process.pid for run in (job, other)}
 
                 def shows(pattern, pid):
-                    screen = top.wait_for(r"(?s)\A(?=.*%s)(?=.*\b%d )" % (pattern, pid))
-                    self.assertEqual({one for one in pids if "%d " % one in screen}, {pid}, screen)
+                    screen = top.wait_for(r"(?s)\A(?=.*%s)(?=.*%s)" % (pattern, row_of(pid)))
+                    self.assertEqual({one for one in pids if re.search(row_of(one), screen)}, {pid}, screen)
                 for run, pid in ("run follow  1 running", job.process.pid), ("run another  1 running", other.process.pid):
                     top.keys("s")
                     for view in "1", "5", "7":
