@@ -11,7 +11,7 @@ static struct pair {
 static atomic_uint pair_count;
 static atomic_bool no_stacks;
 static _Atomic uint64_t free_asked_ns; /* when the program asked how much is free; 0: never */
-static _Atomic uint64_t told;	       /* the recording that has been given all this */
+static _Atomic uint64_t reported_for;  /* the recording that has been given all this */
 
 static void copy(char *to, size_t size, const char *from)
 {
@@ -89,9 +89,9 @@ void sl_early_notes_free_asked(void)
 
 void sl_early_notes_attached(void)
 {
-	uint64_t generation = atomic_load(&sl_agent->generation), before = atomic_load(&told);
+	uint64_t generation = atomic_load(&sl_agent->generation), before = atomic_load(&reported_for);
 
-	if (before == generation || !atomic_compare_exchange_strong(&told, &before, generation))
+	if (before == generation || !atomic_compare_exchange_strong(&reported_for, &before, generation))
 		return;
 	for (unsigned i = 0; i < SL_EARLY_NOTES_PAIRS; i++)
 		if (atomic_load_explicit(&pairs[i].filled, memory_order_acquire))

@@ -67,17 +67,17 @@ SL_HOT bool sl_known_code(uint64_t what)
 SL_HOT bool sl_known_answer(uint64_t what, uint64_t handle, bool asked)
 {
 	uint64_t answer = word_of(what, handle);
-	bool known = is_there(answer);
+	bool is_known = is_there(answer);
 
-	if (SL_LIKELY(known && asked))
+	if (SL_LIKELY(is_known && asked))
 		return true;
 	if (!what || sl_thread.generation != atomic_load_explicit(&sl_agent->generation, memory_order_relaxed))
-		return known;
+		return is_known;
 	if (!asked)
 		put(question(what));
-	if (!known)
+	if (!is_known)
 		put(answer);
-	return known;
+	return is_known;
 }
 
 SL_HOT bool sl_known_device(int device, bool set)

@@ -169,9 +169,9 @@ static bool same_text(const struct text *text, uint64_t hash, const struct colla
 
 static void note_full(void)
 {
-	static atomic_flag said;
+	static atomic_flag noted;
 
-	if (atomic_load(&sl_agent->generation) && !atomic_flag_test_and_set(&said))
+	if (atomic_load(&sl_agent->generation) && !atomic_flag_test_and_set(&noted))
 		sl_define_note("too many different labels: ranges with new ones are not recorded; a number at the end makes no "
 			       "label a new one, any other difference does");
 }
@@ -226,15 +226,15 @@ static uint32_t id_of(uint16_t label)
 {
 	struct text *text = atomic_load_explicit(&texts[label], memory_order_acquire);
 	uint32_t tag = sl_agent_tag();
-	uint64_t known;
+	uint64_t tagged_id;
 	uint32_t id;
 	int saved = errno;
 
 	if (!text)
 		return 0;
-	known = atomic_load_explicit(&text->id, memory_order_relaxed);
-	if (SL_LIKELY(known >> 32 == tag))
-		return (uint32_t)known;
+	tagged_id = atomic_load_explicit(&text->id, memory_order_relaxed);
+	if (SL_LIKELY(tagged_id >> 32 == tag))
+		return (uint32_t)tagged_id;
 	sl_agent_begin(&sl_thread);
 	id = sl_stacks_text(text->text, text->bytes);
 	sl_agent_end(&sl_thread);
@@ -579,9 +579,9 @@ SL_HOT uint64_t sl_labels_of_block(void)
 static void tell_started(void)
 {
 	uint64_t now_ns = sl_clock_after(&sl_agent->clock);
-	uint64_t generation = atomic_load(&sl_agent->generation), told = atomic_load(&started_for);
+	uint64_t generation = atomic_load(&sl_agent->generation), before = atomic_load(&started_for);
 
-	if (told == generation || !atomic_compare_exchange_strong(&started_for, &told, generation))
+	if (before == generation || !atomic_compare_exchange_strong(&started_for, &before, generation))
 		return;
 	for (unsigned i = 0; i < STARTED; i++) {
 		uint64_t id = atomic_load_explicit(&started[i].id, memory_order_acquire);
