@@ -82,17 +82,17 @@ static unsigned threads_in_ring(const struct sl_checkpoint *checkpoint, uint32_t
 
 	for (unsigned i = 0; i < atomic_load(&file->segments); i++) {
 		uint32_t thread;
-		unsigned known = 0;
+		unsigned at = 0;
 
 		if (atomic_load(&file->segment[i].use) != SL_SEGMENT_EVENTS)
 			continue;
 		thread = file->segment[i].thread;
 		if (thread >= checkpoint->threads || !checkpoint->thread_next[thread])
 			continue;
-		while (known < count && threads[known] != thread)
-			known++;
-		threads[known] = thread;
-		count += known == count;
+		while (at < count && threads[at] != thread)
+			at++;
+		threads[at] = thread;
+		count += at == count;
 	}
 	return count;
 }

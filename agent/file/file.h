@@ -97,8 +97,8 @@ void sl_capability_write(const char *name, const char *value);
 
 struct sl_peak {
 	int64_t device;
-	uint64_t ns;		 /* 0: none yet */
-	uint64_t most, of_those; /* `most` is compared first, `of_those` among equal ones */
+	uint64_t ns;		       /* 0: none yet */
+	uint64_t peak_bytes, of_those; /* `peak_bytes` is compared first, `of_those` among equal ones */
 };
 
 /* After fork: forgets the parent's instants. */
@@ -130,9 +130,9 @@ struct sl_checkpoint {
 	uint32_t threads;
 };
 
-static inline void sl_checkpoint_raise(uint64_t *known, uint64_t value)
+static inline void sl_checkpoint_raise(uint64_t *peak, uint64_t value)
 {
-	*known = value > *known ? value : *known;
+	*peak = value > *peak ? value : *peak;
 }
 
 /* Counts the event as left out (sign 1), or as not left out after all (-1). */
@@ -316,7 +316,7 @@ struct sl_producer {
 	uint64_t settled;	 /* every slot before this one has a valid state word; equals `next` when no slot is being filled */
 	uint64_t limit;		 /* first slot number that does not fit, as far as the thread knows */
 	_Atomic uint32_t thread; /* id in the trace; 0: none */
-	_Atomic uint32_t taken;	 /* enum sl_producer_use */
+	_Atomic uint32_t use;	 /* enum sl_producer_use */
 	_Atomic int32_t tid;	 /* kernel's id of its thread; 0: none yet, or no longer */
 	uint64_t seen;		 /* writer only: `next` at its last pass */
 	uint32_t hopeless;	 /* 1 + what gave hope (ring.c) when the thread waited in vain; 0: it did not */
@@ -335,22 +335,22 @@ enum sl_producer_use {
 struct sl_ring {
 	struct sl_ringfile *file; /* the mapping; segments follow at SL_RINGFILE_HEAD */
 	int fd;
-	const char *path;	     /* path of the file; lives as long as the ring */
-	bool elsewhere;		     /* it lies in memory, not on the disk that the trace is written to */
-	uint64_t device, inode;	     /* device and inode of fd: the program may have closed it and opened another file there */
-	_Atomic uint32_t growing;    /* a thread is making the file longer */
-	_Atomic uint64_t refused_ns; /* when the disk last had no room for it; 0: it had */
-	_Atomic uint32_t holes;	     /* segments that have no blocks */
-	_Atomic uint32_t orders;     /* segments begun */
-	_Atomic uint64_t log;	     /* definitions: index of their segment << 32 | an offset at or before its first free byte */
-	_Atomic uint32_t log_cut;    /* 1: a definition found no room; 2: that is said */
-	_Atomic uint32_t defs_users; /* threads inside sl_define_publish */
-	_Atomic uint32_t held;	     /* segments that belong to threads */
-	_Atomic uint32_t wanted;     /* a thread found no segment */
-	_Atomic uint32_t waiting;    /* threads that wait for one */
-	_Atomic uint64_t called_ns;  /* when one of these last woke the writer */
-	_Atomic uint32_t freed;	     /* how often a segment came free */
-	_Atomic uint32_t crowded;    /* events were lost because threads inside calls had all segments */
+	const char *path;		/* path of the file; lives as long as the ring */
+	bool elsewhere;			/* it lies in memory, not on the disk that the trace is written to */
+	uint64_t device, inode;		/* device and inode of fd: the program may have closed it and opened another file there */
+	_Atomic uint32_t growing;	/* a thread is making the file longer */
+	_Atomic uint64_t refused_ns;	/* when the disk last had no room for it; 0: it had */
+	_Atomic uint32_t holes;		/* segments that have no blocks */
+	_Atomic uint32_t orders;	/* segments begun */
+	_Atomic uint64_t log;		/* definitions: index of their segment << 32 | an offset at or before its first free byte */
+	_Atomic uint32_t log_cut;	/* 1: a definition found no room; 2: that is said */
+	_Atomic uint32_t defs_users;	/* threads inside sl_define_publish */
+	_Atomic uint32_t held_segments; /* segments that belong to threads */
+	_Atomic uint32_t wanted;	/* a thread found no segment */
+	_Atomic uint32_t waiting;	/* threads that wait for one */
+	_Atomic uint64_t called_ns;	/* when one of these last woke the writer */
+	_Atomic uint32_t freed;		/* how often a segment came free */
+	_Atomic uint32_t crowded;	/* events were lost because threads inside calls had all segments */
 	_Atomic uint32_t producers_used, producer_hint; /* no producer from `used` on is taken; one below `hint` may be free */
 	uint8_t *bytes[SL_SEGMENT_MAX];
 	uint64_t free_ns[SL_SEGMENT_MAX];	  /* when the segment came free */

@@ -23,12 +23,12 @@ static struct sl_peak *peaks_of(int64_t device)
 	return &peak[count - 2];
 }
 
-static void raise_to(struct sl_peak *at, uint64_t most, uint64_t of_those, uint64_t ns)
+static void raise_to(struct sl_peak *at, uint64_t peak_bytes, uint64_t of_those, uint64_t ns)
 {
-	bool higher = most > at->most || (most == at->most && of_those > at->of_those);
+	bool higher = peak_bytes > at->peak_bytes || (peak_bytes == at->peak_bytes && of_those > at->of_those);
 
-	if (higher || (most == at->most && of_those == at->of_those && ns < at->ns))
-		*at = (struct sl_peak){at->device, ns, most, of_those};
+	if (higher || (peak_bytes == at->peak_bytes && of_those == at->of_those && ns < at->ns))
+		*at = (struct sl_peak){at->device, ns, peak_bytes, of_those};
 }
 
 void sl_peaks_note(const struct sl_event *events, unsigned how_many)

@@ -511,11 +511,11 @@ static unsigned due(const struct sl_trace_store *store, uint64_t keep)
 	uint64_t file = sl_retention_file_bytes(keep), all = store->closed_bytes + store->end,
 		 need = all + store->base_bytes + file / 2;
 	uint64_t closed = store->number - 1 - store->folded, may = closed ? closed - 1 : 0;
-	uint64_t most = may < SOURCES_MAX - 1 ? may : SOURCES_MAX - 1;
+	uint64_t limit = may < SOURCES_MAX - 1 ? may : SOURCES_MAX - 1;
 
 	if (!keep || !may || fold.tried == store->number || all <= 2 * store->base_bytes || need <= keep)
 		return 0;
-	return (unsigned)((need - keep) / file < most ? (need - keep) / file + 1 : most);
+	return (unsigned)((need - keep) / file < limit ? (need - keep) / file + 1 : limit);
 }
 
 static bool begin(struct sl_trace_store *store, unsigned files)

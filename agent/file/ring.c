@@ -176,9 +176,9 @@ void sl_ring_end_inheritance(int err)
 /* Most segments: one for every thread at work, one for the thread that asks, and the backlog of all. */
 static unsigned most_segments(const struct sl_ring *ring)
 {
-	unsigned most = SL_BACKLOG_MAX + 1 + atomic_load_explicit(&ring->held, memory_order_relaxed);
+	unsigned limit = SL_BACKLOG_MAX + 1 + atomic_load_explicit(&ring->held_segments, memory_order_relaxed);
 
-	return most < SL_SEGMENT_MAX ? most : SL_SEGMENT_MAX;
+	return limit < SL_SEGMENT_MAX ? limit : SL_SEGMENT_MAX;
 }
 
 /* Reopens the file if the program closed our descriptor, and with it our lock. */
@@ -513,8 +513,8 @@ static struct sl_producer *take_producer(struct sl_ring *ring)
 	for (uint32_t i = 0; i < SL_PRODUCER_MAX; i++) {
 		uint32_t at = (from + i) % SL_PRODUCER_MAX, expected = SL_PRODUCER_FREE;
 
-		if (atomic_load_explicit(&ring->producers[at].taken, memory_order_relaxed) != SL_PRODUCER_FREE ||
-		    !atomic_compare_exchange_strong(&ring->producers[at].taken, &expected, SL_PRODUCER_TAKEN))
+		if (atomic_load_explicit(&ring->producers[at].use, memory_order_relaxed) != SL_PRODUCER_FREE ||
+		    !atomic_compare_exchange_strong(&ring->producers[at].use, &expected, SL_PRODUCER_TAKEN))
 			continue;
 		atomic_store(&ring->producer_hint, at + 1);
 		used = atomic_load(&ring->producers_used);
@@ -568,7 +568,7 @@ static bool stalled(struct patience *patience)
 /* True: nearly all segments belong to threads. */
 static bool is_crowded(const struct sl_ring *ring)
 {
-	return atomic_load(&ring->held) > SL_SEGMENT_MAX - CROWDED_LEFT;
+	return atomic_load(&ring->held_segments) > SL_SEGMENT_MAX - CROWDED_LEFT;
 }
 
 /*
@@ -703,9 +703,9 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine, u
 		const struct sl_producer *producer = &ring->producers[i];
 		uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_ACQUIRE);
 
-		if (atomic_load(&producer->taken) == SL_PRODUCER_BUSY)
+		if (atomic_load(&producer->use) == SL_PRODUCER_BUSY)
 			return false;
-		if (!atomic_load(&producer->taken) || next & SL_RING_NOWHERE)
+		if (!atomic_load(&producer->use) || next & SL_RING_NOWHERE)
 			continue;
 		if (atomic_load(&sl_ring_segment_of(producer)->tail) != next ||
 		    (producer != mine && !sl_thread.writer && now_ns - sl_ring_last_ns(producer, next) < silent_ns))
@@ -721,14 +721,14 @@ bool sl_ring_quiet(const struct sl_ring *ring, const struct sl_producer *mine, u
 	return true;
 }
 
-/* Takes the producer, after a few microseconds if the writer holds it: `taken` decides who owns the segment. */
+/* Takes the producer, after a few microseconds if the writer holds it: `use` decides who owns the segment. */
 static void seize(struct sl_producer *producer)
 {
 	const struct timespec step = {.tv_nsec = SEIZED_NS};
-	uint32_t taken = SL_PRODUCER_TAKEN;
+	uint32_t expected = SL_PRODUCER_TAKEN;
 
-	while (!atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_BUSY)) {
-		taken = SL_PRODUCER_TAKEN;
+	while (!atomic_compare_exchange_strong(&producer->use, &expected, SL_PRODUCER_BUSY)) {
+		expected = SL_PRODUCER_TAKEN;
 		syscall(SYS_nanosleep, &step, NULL);
 	}
 }
@@ -740,7 +740,7 @@ void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer)
 	if (!(producer->next & SL_RING_NOWHERE)) {
 		if (producer->next != producer->settled) /* its last call was unwound, and nobody else would give up its slots */
 			sl_ring_settle(producer);
-		atomic_fetch_sub(&ring->held, 1);
+		atomic_fetch_sub(&ring->held_segments, 1);
 		atomic_store_explicit(&producer->segment->end, producer->next, memory_order_release);
 	}
 	__atomic_store_n(&producer->next, SL_RING_NOWHERE, __ATOMIC_RELAXED);
@@ -748,7 +748,7 @@ void sl_ring_end(struct sl_ring *ring, struct sl_producer *producer)
 	atomic_store(&producer->thread, 0); /* before another thread takes the producer */
 	if (at < atomic_load(&ring->producer_hint))
 		atomic_store(&ring->producer_hint, at);
-	atomic_store_explicit(&producer->taken, SL_PRODUCER_FREE, memory_order_release);
+	atomic_store_explicit(&producer->use, SL_PRODUCER_FREE, memory_order_release);
 }
 
 void sl_ring_detach(struct sl_ring *ring, struct sl_producer *producer)
@@ -794,7 +794,7 @@ static bool begin_again(struct sl_ring *ring, struct sl_producer *producer)
 		return false;
 	}
 	begin_segment(ring, producer, (unsigned)index);
-	atomic_fetch_add(&ring->held, 1);
+	atomic_fetch_add(&ring->held_segments, 1);
 	__atomic_store_n(&producer->next, next, __ATOMIC_RELEASE);
 	return true;
 }
@@ -878,7 +878,7 @@ static bool is_inside_call(struct sl_ring *ring, const struct sl_producer *produ
 static bool wait_before_growing(struct sl_ring *ring, struct sl_producer *producer, unsigned slots)
 {
 	/* the more threads there are, the longer the writer is busy with others */
-	uint64_t step_ns = atomic_load(&ring->held) * (WAIT_STEP_NS / 2);
+	uint64_t step_ns = atomic_load(&ring->held_segments) * (WAIT_STEP_NS / 2);
 	const struct timespec step = {.tv_nsec = (long)(step_ns < WAIT_LONG_NS ? step_ns : WAIT_LONG_NS)};
 	uint64_t begin_ns = sl_agent_now(), now_ns = begin_ns, wrote_ns = begin_ns, frames = atomic_load(&sl_agent->frames);
 
@@ -911,7 +911,7 @@ static bool find_room(struct sl_producer *producer, unsigned slots)
 		seize(producer);
 		room = producer->next & SL_RING_NOWHERE ? begin_again(ring, producer)
 							: has_room(producer, slots) || move_on(ring, producer);
-		atomic_store_explicit(&producer->taken, SL_PRODUCER_TAKEN, memory_order_release);
+		atomic_store_explicit(&producer->use, SL_PRODUCER_TAKEN, memory_order_release);
 		sl_mute_end(&mute);
 	} while (!room && !holds_itself_up(producer) && wait_for_writer(ring, producer, &patience));
 	if (!room)

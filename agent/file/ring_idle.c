@@ -40,17 +40,17 @@ static uint64_t idle_at(const struct sl_producer *producer, uint64_t idle_ns, ui
 
 static bool mark(struct sl_producer *producer, uint64_t idle_ns, uint64_t now_ns)
 {
-	uint32_t taken = SL_PRODUCER_TAKEN;
+	uint32_t expected = SL_PRODUCER_TAKEN;
 	uint64_t next;
 
-	if (atomic_load(&producer->taken) != SL_PRODUCER_TAKEN || !idle_at(producer, idle_ns, now_ns) ||
-	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
+	if (atomic_load(&producer->use) != SL_PRODUCER_TAKEN || !idle_at(producer, idle_ns, now_ns) ||
+	    !atomic_compare_exchange_strong(&producer->use, &expected, SL_PRODUCER_SEIZED))
 		return false;
 	next = idle_at(producer, idle_ns, now_ns); /* the thread may have ended, and the producer belong to another */
 	if (next &&
 	    __atomic_compare_exchange_n(&producer->next, &next, next | SL_RING_NOWHERE, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED))
 		return true;
-	atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
+	atomic_store(&producer->use, SL_PRODUCER_TAKEN);
 	return false;
 }
 
@@ -63,11 +63,11 @@ static void take(struct sl_ring *ring, struct sl_producer *producer, bool passed
 		__atomic_compare_exchange_n(&producer->next, &next, next & ~SL_RING_NOWHERE, false, __ATOMIC_SEQ_CST,
 					    __ATOMIC_RELAXED);
 	} else if (next & SL_RING_NOWHERE) {
-		atomic_fetch_sub(&ring->held, 1);
+		atomic_fetch_sub(&ring->held_segments, 1);
 		atomic_store(&producer->segment->end, next & ~SL_RING_NOWHERE);
 		sl_ring_release(ring, (unsigned)(producer->segment - ring->file->segment));
 	}
-	atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
+	atomic_store(&producer->use, SL_PRODUCER_TAKEN);
 }
 
 /*
@@ -86,16 +86,16 @@ static bool is_gone(int32_t tid)
 static void bury(struct sl_ring *ring, struct sl_producer *producer, uint64_t now_ns)
 {
 	uint64_t next = __atomic_load_n(&producer->next, __ATOMIC_ACQUIRE);
-	uint32_t taken = SL_PRODUCER_TAKEN;
+	uint32_t expected = SL_PRODUCER_TAKEN;
 
-	if (atomic_load(&producer->taken) != SL_PRODUCER_TAKEN || next & SL_RING_NOWHERE ||
+	if (atomic_load(&producer->use) != SL_PRODUCER_TAKEN || next & SL_RING_NOWHERE ||
 	    now_ns - sl_ring_last_ns(producer, next) < AT_WORK_NS || !is_gone(atomic_load(&producer->tid)) ||
-	    !atomic_compare_exchange_strong(&producer->taken, &taken, SL_PRODUCER_SEIZED))
+	    !atomic_compare_exchange_strong(&producer->use, &expected, SL_PRODUCER_SEIZED))
 		return;
 	if (is_gone(atomic_load(&producer->tid))) /* the producer may belong to another thread by now */
 		sl_ring_end(ring, producer);
 	else
-		atomic_store(&producer->taken, SL_PRODUCER_TAKEN);
+		atomic_store(&producer->use, SL_PRODUCER_TAKEN);
 }
 
 static void bury_all(struct sl_ring *ring)

@@ -562,7 +562,7 @@ static bool short_of_segments(uint64_t now_ns, uint64_t *idle_ns)
 
 	if (atomic_exchange(&ring->wanted, 0))
 		*idle_ns = 0;
-	else if (atomic_load(&ring->held) > CROWD && now_ns - taken_back_ns > SL_NS_PER_S)
+	else if (atomic_load(&ring->held_segments) > CROWD && now_ns - taken_back_ns > SL_NS_PER_S)
 		*idle_ns = SL_NS_PER_S;
 	else
 		return false;

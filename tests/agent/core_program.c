@@ -379,7 +379,7 @@ static bool ring_is_full(void)
 	for (unsigned i = 0; i < have; i++)
 		if (atomic_load(&ring->file->segment[i].use) == SL_SEGMENT_FREE)
 			return false;
-	return have >= SL_BACKLOG_MAX + 1 + atomic_load(&ring->held);
+	return have >= SL_BACKLOG_MAX + 1 + atomic_load(&ring->held_segments);
 }
 
 /* Makes blocks inside one call until the ring is full or this thread has nearly half of the segments that there may be. */
