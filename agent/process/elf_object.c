@@ -31,9 +31,9 @@ static ElfW(Addr) distance(ElfW(Addr) a, ElfW(Addr) b)
  */
 static const void *pointer(ElfW(Addr) base, ElfW(Addr) value, const ElfW(Dyn) * dynamic)
 {
-	ElfW(Addr) beside = (ElfW(Addr))dynamic;
+	ElfW(Addr) section = (ElfW(Addr))dynamic;
 
-	return (const void *)(distance(base + value, beside) < distance(value, beside) ? base + value : value);
+	return (const void *)(distance(base + value, section) < distance(value, section) ? base + value : value);
 }
 
 bool sl_elf_read(struct sl_elf_object *object, ElfW(Addr) base, const ElfW(Dyn) * dynamic)

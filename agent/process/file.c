@@ -34,7 +34,7 @@ static int open_once(const char *path, int flags)
  */
 static int open_beyond_standard(const char *path, int flags)
 {
-	int held[STDERR_FILENO + 1], count = 0, fd, saved;
+	int placeholders[STDERR_FILENO + 1], count = 0, fd, saved;
 	uint64_t device = 0, inode = 0;
 
 	while (count <= STDERR_FILENO && (fd = open_once("/", O_PATH)) >= 0) {
@@ -43,12 +43,12 @@ static int open_beyond_standard(const char *path, int flags)
 			break;
 		}
 		sl_file_identity(fd, &device, &inode);
-		held[count++] = fd;
+		placeholders[count++] = fd;
 	}
 	fd = open_once(path, flags);
 	saved = errno;
 	while (count)
-		sl_file_close_own(held[--count], device, inode);
+		sl_file_close_own(placeholders[--count], device, inode);
 	errno = saved;
 	return fd;
 }

@@ -155,11 +155,11 @@ void *memchr(const void *memory, int byte, size_t size)
 	return NULL;
 }
 
-size_t strnlen(const char *text, size_t most)
+size_t strnlen(const char *text, size_t limit)
 {
 	size_t length = 0;
 
-	while (length < most && text[length])
+	while (length < limit && text[length])
 		length++;
 	return length;
 }
@@ -186,9 +186,9 @@ char *strrchr(const char *text, int byte)
 	return NULL;
 }
 
-SL_STARTUP_TEXT int strncmp(const char *a, const char *b, size_t most)
+SL_STARTUP_TEXT int strncmp(const char *a, const char *b, size_t limit)
 {
-	for (; most; most--, a++, b++)
+	for (; limit; limit--, a++, b++)
 		if (*a != *b || !*a)
 			return (unsigned char)*a - (unsigned char)*b;
 	return 0;

@@ -62,9 +62,9 @@ bool sl_pages_are_locked(void)
 static SL_NOINLINE bool readable_below_valgrind(uintptr_t address)
 {
 	uint64_t word;
-	struct iovec here = {&word, sizeof(word)}, there = {(void *)(address & ~(uintptr_t)7), sizeof(word)};
+	struct iovec local = {&word, sizeof(word)}, remote = {(void *)(address & ~(uintptr_t)7), sizeof(word)};
 
-	return syscall(SYS_process_vm_readv, syscall(SYS_getpid), &here, 1, &there, 1, 0) > 0 || errno != EFAULT;
+	return syscall(SYS_process_vm_readv, syscall(SYS_getpid), &local, 1, &remote, 1, 0) > 0 || errno != EFAULT;
 }
 
 /* Tests memory by a system call: the kernel reads the mask before it refuses the rest. */

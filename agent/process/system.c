@@ -65,7 +65,7 @@ void sl_system_pack(struct sl_pack *pack)
 	char value[COUNT][VALUE] = {{0}}, line[VALUE];
 	struct utsname system;
 	uint64_t number;
-	size_t known = 0;
+	size_t count = 0;
 
 	if (!uname(&system)) {
 		put(value[KERNEL], system.release);
@@ -80,8 +80,8 @@ void sl_system_pack(struct sl_pack *pack)
 	put_first_line(value[NVIDIA], "/sys/module/nvidia/version");
 	put_first_line(value[AMDGPU], "/sys/module/amdgpu/version");
 	for (unsigned i = 0; i < COUNT; i++)
-		known += *value[i] != 0;
-	sl_pack_map(pack, known);
+		count += *value[i] != 0;
+	sl_pack_map(pack, count);
 	for (unsigned i = 0; i < COUNT; i++)
 		if (*value[i]) {
 			sl_pack_text(pack, names[i]);
