@@ -139,13 +139,13 @@ SL_STARTUP_TEXT void sl_objects_construct(void)
 static const ElfW(Phdr) * program_headers(unsigned long *count)
 {
 	static const ElfW(Phdr) * _Atomic headers;
-	static _Atomic unsigned long known;
+	static _Atomic unsigned long header_count;
 
 	if (!headers) {
-		known = getauxval(AT_PHNUM);
+		header_count = getauxval(AT_PHNUM);
 		headers = (const void *)getauxval(AT_PHDR);
 	}
-	*count = known;
+	*count = header_count;
 	return headers;
 }
 
@@ -218,8 +218,8 @@ int sl_objects_walk(int (*visit)(struct dl_phdr_info *, size_t, void *), void *d
 	return result;
 }
 
-static _Atomic unsigned holes, said;
-static _Atomic uint64_t said_in; /* generation of the recording */
+static _Atomic unsigned holes, noted_holes;
+static _Atomic uint64_t noted_in; /* generation of the recording */
 
 void sl_objects_hole(enum sl_hole hole)
 {
@@ -231,9 +231,9 @@ void sl_objects_say_holes(void)
 {
 	unsigned fresh;
 
-	if (atomic_exchange(&said_in, atomic_load(&sl_agent->generation)) != atomic_load(&sl_agent->generation))
-		atomic_store(&said, 0);
-	fresh = atomic_load(&holes) & ~atomic_load(&said);
+	if (atomic_exchange(&noted_in, atomic_load(&sl_agent->generation)) != atomic_load(&sl_agent->generation))
+		atomic_store(&noted_holes, 0);
+	fresh = atomic_load(&holes) & ~atomic_load(&noted_holes);
 	if (fresh & SL_HOLE_DEEPBIND)
 		sl_define_note("a library was opened with RTLD_DEEPBIND: GPU calls it makes itself may be missing");
 	if (fresh & SL_HOLE_NAMESPACE)
@@ -249,5 +249,5 @@ void sl_objects_say_holes(void)
 			       "stacks, or what was free at an error");
 	if (fresh & SL_HOLE_TABLES)
 		sl_define_note("the unwind tables of a loaded object are damaged: native stacks end where they would be needed");
-	atomic_fetch_or(&said, fresh);
+	atomic_fetch_or(&noted_holes, fresh);
 }

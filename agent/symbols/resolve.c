@@ -290,7 +290,7 @@ void *sl_resolve_for(const char *name, const void *caller)
 struct in_search {
 	struct sl_elf_name name;
 	const char *prefix;
-	const void *beside;
+	const void *address;
 	void *answer;
 };
 
@@ -299,7 +299,7 @@ static int search_in(struct dl_phdr_info *info, size_t size, void *data)
 	struct in_search *search = data;
 	struct sl_elf_object object;
 
-	if (contains(info, own_object) || (search->beside && !contains(info, search->beside)))
+	if (contains(info, own_object) || (search->address && !contains(info, search->address)))
 		return 0;
 	if (!read_needed(&object, info))
 		return 0;
@@ -332,7 +332,7 @@ void *sl_resolve_symbol(const char *name)
 
 void *sl_resolve_beside(const void *address, const char *name)
 {
-	struct in_search search = {.name = sl_elf_name(name, NULL), .beside = address};
+	struct in_search search = {.name = sl_elf_name(name, NULL), .address = address};
 
 	sl_objects_walk(search_in, &search);
 	return search.answer;
