@@ -136,7 +136,7 @@ static int current_device(enum sl_vendor *vendor)
  */
 static void learn(int device)
 {
-	uint64_t free_bytes, total_bytes, blocks_bytes, after, gone, known;
+	uint64_t free_bytes, total_bytes, blocks_bytes, after, gone, earlier;
 	enum sl_vendor vendor;
 
 	if (device < 0 || device >= DEVICES || atomic_load_explicit(&learned[device], memory_order_relaxed) ||
@@ -148,14 +148,14 @@ static void learn(int device)
 		return;
 	}
 	gone = total_bytes - free_bytes > blocks_bytes ? total_bytes - free_bytes - blocks_bytes : 0;
-	known = atomic_load(&overhead[device]) ?: atomic_load(&known_overhead[device]) ?: 1ull << 30;
-	atomic_store(&overhead[device], gone < known ? gone : known);
+	earlier = atomic_load(&overhead[device]) ?: atomic_load(&known_overhead[device]) ?: 1ull << 30;
+	atomic_store(&overhead[device], gone < earlier ? gone : earlier);
 	atomic_store(&learned[device], 1);
 }
 
 bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_limit_claim *claim)
 {
-	uint64_t before, most;
+	uint64_t before, usable;
 
 	if (!limit_bytes || !counts(device, kind) || !bytes)
 		return false;
@@ -165,9 +165,9 @@ bool sl_limit_refuses(int device, enum sl_kind kind, uint64_t bytes, struct sl_l
 	atomic_fetch_add(&claims[device], 1);
 	before = atomic_load(&live[device]);
 	do {
-		most = atomic_load_explicit(&overhead[device], memory_order_relaxed);
-		most = most < limit_bytes ? limit_bytes - most : 0;
-		if (before >= most || bytes > most - before) {
+		usable = atomic_load_explicit(&overhead[device], memory_order_relaxed);
+		usable = usable < limit_bytes ? limit_bytes - usable : 0;
+		if (before >= usable || bytes > usable - before) {
 			atomic_fetch_sub(&claims[device], 1);
 			return true;
 		}
@@ -256,9 +256,9 @@ static bool insert(uint64_t key, struct sl_vendor_context place, uint64_t bytes,
 /* What a pool keeps of its freed blocks serves its next ones, and NVML counts it: sl_limit_overhead takes it off. */
 static void add_to_pools(int device, uint64_t bytes)
 {
-	uint64_t now = atomic_fetch_add(&pools[device], bytes) + bytes, most = atomic_load(&most_pools[device]);
+	uint64_t now = atomic_fetch_add(&pools[device], bytes) + bytes, peak = atomic_load(&most_pools[device]);
 
-	while (now > most && !atomic_compare_exchange_weak(&most_pools[device], &most, now))
+	while (now > peak && !atomic_compare_exchange_weak(&most_pools[device], &peak, now))
 		;
 }
 
@@ -325,7 +325,7 @@ static bool ends_with(const struct block *block, struct sl_vendor_context place)
 
 void sl_limit_context_gone(struct sl_vendor_context place)
 {
-	uint64_t known;
+	uint64_t bytes;
 
 	if (!limit_bytes || (!place.context && (place.device < 0 || place.device >= DEVICES)))
 		return;
@@ -339,9 +339,9 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 		sl_limit_release(&gone);
 	}
 	if (!place.context) { /* where a context is current yet, what it takes is asked anew */
-		known = atomic_exchange(&overhead[place.device], 0);
-		if (known) /* a reset of the runtime's is one of the driver's, too */
-			atomic_store(&known_overhead[place.device], known);
+		bytes = atomic_exchange(&overhead[place.device], 0);
+		if (bytes) /* a reset of the runtime's is one of the driver's, too */
+			atomic_store(&known_overhead[place.device], bytes);
 		atomic_store_explicit(&learned[place.device], 0, memory_order_relaxed);
 		return;
 	}
@@ -352,15 +352,15 @@ void sl_limit_context_gone(struct sl_vendor_context place)
 void sl_limit_clamp(int device, uint64_t *free_bytes, uint64_t *total_bytes)
 {
 	enum sl_vendor vendor;
-	uint64_t taken, left;
+	uint64_t used_bytes, left;
 
 	if (!limit_bytes)
 		return;
 	if (device < 0)
 		device = current_device(&vendor);
 	learn(device);
-	taken = device >= 0 && device < DEVICES ? used(device) : 0;
-	left = taken < limit_bytes ? limit_bytes - taken : 0;
+	used_bytes = device >= 0 && device < DEVICES ? used(device) : 0;
+	left = used_bytes < limit_bytes ? limit_bytes - used_bytes : 0;
 	if (free_bytes && *free_bytes > left)
 		*free_bytes = left;
 	if (total_bytes && *total_bytes > limit_bytes)
@@ -378,7 +378,7 @@ bool sl_limit_live(int device, uint64_t *bytes)
 
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 {
-	uint64_t rest, kept, known, in_pools, *least;
+	uint64_t rest, kept, previous, in_pools, *least;
 
 	if (!limit_bytes || device < 0 || device >= DEVICES)
 		return;
@@ -386,8 +386,8 @@ void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 	if (!process_bytes && !*least)
 		return; /* it was never listed */
 	rest = process_bytes > live_bytes ? process_bytes - live_bytes : 0;
-	known = *least ? *least : atomic_load(&overhead[device]);
-	*least = known && known < rest ? known : rest;
+	previous = *least ? *least : atomic_load(&overhead[device]);
+	*least = previous && previous < rest ? previous : rest;
 	in_pools = atomic_load(&pools[device]);
 	kept = atomic_load(&most_pools[device]);
 	kept = kept > in_pools ? kept - in_pools : 0;

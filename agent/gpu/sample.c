@@ -14,23 +14,23 @@ void sl_sample_add(struct sl_device_sample *sample, uint64_t pid, uint64_t bytes
 static const uint64_t *own_pids(unsigned *count)
 {
 	static uint64_t pids[8], of;
-	static unsigned known;
+	static unsigned pid_count;
 	uint64_t own = (uint64_t)syscall(SYS_getpid);
 	char line[180], *at = line;
 
 	if (own != of) {
-		known = 0;
+		pid_count = 0;
 		sl_procfile_find("/proc/self/status", "NSpid:", line, sizeof(line));
-		while (known < SL_COUNT(pids) && sl_procfile_digits(at, &pids[known])) {
-			known++;
+		while (pid_count < SL_COUNT(pids) && sl_procfile_digits(at, &pids[pid_count])) {
+			pid_count++;
 			at += strspn(at, "0123456789");
 			at += strspn(at, " \t");
 		}
-		if (!known)
-			pids[known++] = own;
+		if (!pid_count)
+			pids[pid_count++] = own;
 		of = own;
 	}
-	*count = known;
+	*count = pid_count;
 	return pids;
 }
 
@@ -40,11 +40,11 @@ static const uint64_t *own_pids(unsigned *count)
  */
 static bool pids_are_ours(const struct sl_device_sample *sample)
 {
-	static int known; /* 0: not asked, 1: the host's, -1: another */
+	static int pid_namespace; /* 0: not asked, 1: the host's, -1: another */
 
-	if (!known)
-		known = sl_procfile_namespace(0) == SL_PROCFILE_HOST ? 1 : -1;
-	if (known > 0)
+	if (!pid_namespace)
+		pid_namespace = sl_procfile_namespace(0) == SL_PROCFILE_HOST ? 1 : -1;
+	if (pid_namespace > 0)
 		return true;
 	for (unsigned i = 0; i < sample->count; i++)
 		if (!sl_procfile_start(sample->processes[i].pid))

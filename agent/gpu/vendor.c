@@ -90,19 +90,19 @@ static __thread int hip_device = -1; /* the thread's device when it was last rea
 static bool hip_is_quiet(void)
 {
 	static _Atomic int keeps_errors; /* 0: not known yet, 1: yes, -1: no */
-	int known = atomic_load_explicit(&keeps_errors, memory_order_relaxed), version = 0;
+	int keeps = atomic_load_explicit(&keeps_errors, memory_order_relaxed), version = 0;
 
-	if (!known) {
+	if (!keeps) {
 		/*
 		 * Major version times ten million.  Asking for it is a call that succeeds, so it is done only when no error
 		 * is pending.
 		 */
 		if (!OK(hipPeekAtLastError))
 			return false;
-		known = OK(hipRuntimeGetVersion, &version) && version >= 70000000 ? 1 : -1;
-		atomic_store_explicit(&keeps_errors, known, memory_order_relaxed);
+		keeps = OK(hipRuntimeGetVersion, &version) && version >= 70000000 ? 1 : -1;
+		atomic_store_explicit(&keeps_errors, keeps, memory_order_relaxed);
 	}
-	return known > 0 || OK(hipPeekAtLastError);
+	return keeps > 0 || OK(hipPeekAtLastError);
 }
 
 static SL_NOINLINE struct sl_vendor_context hip_current(void)
@@ -150,20 +150,20 @@ int sl_vendor_device_of(enum sl_vendor vendor, uint64_t address)
 {
 	enum { DEVICE_ORDINAL = 9 }; /* both vendors' POINTER_ATTRIBUTE_DEVICE_ORDINAL */
 	int ordinal = -1;
-	bool known = vendor == SL_VENDOR_CUDA ? OK(cuPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address)
-					      : hip_is_quiet() && OK(hipPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address);
+	bool answered = vendor == SL_VENDOR_CUDA ? OK(cuPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address)
+						 : hip_is_quiet() && OK(hipPointerGetAttribute, &ordinal, DEVICE_ORDINAL, address);
 
-	return known ? ordinal : -1;
+	return answered ? ordinal : -1;
 }
 
 uint64_t sl_vendor_size_of(enum sl_vendor vendor, uint64_t address)
 {
 	uint64_t base = 0;
 	size_t bytes = 0;
-	bool known = vendor == SL_VENDOR_CUDA ? OK(cuMemGetAddressRange_v2, &base, &bytes, address)
-					      : hip_is_quiet() && OK(hipMemGetAddressRange, &base, &bytes, address);
+	bool answered = vendor == SL_VENDOR_CUDA ? OK(cuMemGetAddressRange_v2, &base, &bytes, address)
+						 : hip_is_quiet() && OK(hipMemGetAddressRange, &base, &bytes, address);
 
-	return known && base == address ? bytes : 0;
+	return answered && base == address ? bytes : 0;
 }
 
 _Atomic bool sl_vendor_captures;
@@ -199,12 +199,12 @@ bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *tot
 	enum { RELAXED = 2 }; /* CU_STREAM_CAPTURE_MODE_RELAXED: this thread's calls do not disturb a capture */
 	int mode = RELAXED;
 	size_t left, total;
-	bool known;
+	bool answered;
 
 	if (vendor == SL_VENDOR_CUDA) {
 		bool exchanged = OK(cuThreadExchangeStreamCaptureMode, &mode);
 
-		known = OK(cuMemGetInfo_v2, &left, &total);
+		answered = OK(cuMemGetInfo_v2, &left, &total);
 		if (exchanged)
 			cuThreadExchangeStreamCaptureMode()(&mode);
 	} else {
@@ -213,15 +213,15 @@ bool sl_vendor_memory(enum sl_vendor vendor, uint64_t *free_bytes, uint64_t *tot
 		if (!hip_is_quiet())
 			return false;
 		exchanged = OK(hipThreadExchangeStreamCaptureMode, &mode);
-		known = OK(hipMemGetInfo, &left, &total);
+		answered = OK(hipMemGetInfo, &left, &total);
 		if (exchanged)
 			hipThreadExchangeStreamCaptureMode()(&mode);
 	}
-	if (known) {
+	if (answered) {
 		*free_bytes = left;
 		*total_bytes = total;
 	}
-	return known;
+	return answered;
 }
 
 static void uuid_text(char *out, size_t size, const char *prefix, const unsigned char *bytes)
@@ -267,10 +267,10 @@ bool sl_vendor_integrated(enum sl_vendor vendor, int ordinal)
 		HIP_INTEGRATED = 16
 	}; /* CU_DEVICE_ATTRIBUTE_INTEGRATED; hipDeviceAttributeIntegrated of HIP 5 */
 	int value = 0;
-	bool known = vendor == SL_VENDOR_CUDA ? OK(cuDeviceGetAttribute, &value, CUDA_INTEGRATED, ordinal)
-					      : hip_is_quiet() && OK(hipDeviceGetAttribute, &value, HIP_INTEGRATED, ordinal);
+	bool answered = vendor == SL_VENDOR_CUDA ? OK(cuDeviceGetAttribute, &value, CUDA_INTEGRATED, ordinal)
+						 : hip_is_quiet() && OK(hipDeviceGetAttribute, &value, HIP_INTEGRATED, ordinal);
 
-	return known && value;
+	return answered && value;
 }
 
 void sl_vendor_describe(enum sl_vendor vendor, int ordinal, struct sl_vendor_device *device)
