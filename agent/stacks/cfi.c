@@ -25,8 +25,7 @@ _Atomic bool sl_cfi_lies;
 
 struct reader {
 	const uint8_t *at, *end;
-	const uint8_t
-		*known; /* the program may have made a page unreadable: what is on the pages before this one was asked about */
+	const uint8_t *checked_end; /* of the pages that were asked about: the program may have made one unreadable */
 	bool bad;
 	bool odd; /* as far as we know right, but not simple */
 };
@@ -56,9 +55,9 @@ static uint64_t fixed(struct reader *r, unsigned bytes)
 {
 	uint64_t value = 0;
 
-	if (r->at + bytes > r->known && (size_t)(r->end - r->at) >= bytes) {
+	if (r->at + bytes > r->checked_end && (size_t)(r->end - r->at) >= bytes) {
 		r->bad |= !can_read(r->at, bytes);
-		r->known = (const uint8_t *)(((uintptr_t)r->at + bytes - 1) / SL_PAGE * SL_PAGE + SL_PAGE);
+		r->checked_end = (const uint8_t *)(((uintptr_t)r->at + bytes - 1) / SL_PAGE * SL_PAGE + SL_PAGE);
 	}
 	if (r->bad || (size_t)(r->end - r->at) < bytes) {
 		r->bad = true;
@@ -115,14 +114,14 @@ static void skip(struct reader *r, uint64_t bytes)
 static void skip_pointer(const struct dl_phdr_info *object, struct reader *r, unsigned encoding)
 {
 	static const uint8_t bytes[16] = {[0] = 8, [2] = 2, [3] = 4, [4] = 8, [10] = 2, [11] = 4, [12] = 8};
-	uintptr_t here = (uintptr_t)r->at;
+	uintptr_t base = (uintptr_t)r->at;
 
 	if (encoding == OMITTED)
 		return;
 	if (!bytes[encoding & 15] || (encoding & 0x70) > 0x30)
 		r->bad = true;
 	if (encoding == (PCREL_SDATA4 | INDIRECT))
-		r->bad |= segment_from(object, here + (uintptr_t)(intptr_t)signed4(r)).bad;
+		r->bad |= segment_from(object, base + (uintptr_t)(intptr_t)signed4(r)).bad;
 	else
 		skip(r, bytes[encoding & 15]);
 	r->bad |= encoding & INDIRECT && encoding != (PCREL_SDATA4 | INDIRECT);

@@ -375,7 +375,7 @@ struct sl_stacks_thread {
 	char function[SL_FUNCTION_MAX], file[SL_TEXT_MAX]; /* utf-8, of the frame or text being defined */
 	uint8_t map[8192];				   /* the definition being packed */
 
-	_Alignas(64) struct sl_python_known known[SL_PYTHON_KNOWN];
+	_Alignas(64) struct sl_python_known python_ids[SL_PYTHON_KNOWN];
 	struct sl_cache python, native;
 	struct sl_walk walk;
 };
@@ -383,7 +383,7 @@ struct sl_stacks_thread {
 /* Python stack of the calling thread, `depth` innermost frames; 0: none. */
 uint32_t sl_python_capture(struct sl_stacks_thread *thread, unsigned depth);
 
-/* The same for a stack that is in thread->known; else SL_STACKS_UNKNOWN. */
+/* The same for a stack that is in thread->python_ids; else SL_STACKS_UNKNOWN. */
 uint32_t sl_python_again(struct sl_stacks_thread *thread, unsigned depth);
 /* The stack from frame `first` on has this id, as long as the stamp of code objects is the same. */
 void sl_python_learn(struct sl_stacks_thread *thread, uintptr_t first, unsigned depth, uint32_t id, uint64_t stamp);

@@ -240,12 +240,12 @@ struct visit {
 static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t bytes)
 {
 	static char program[4096];
-	static _Atomic int known;
+	static _Atomic int has_program;
 	ssize_t n;
 
 	if (info->dlpi_name && info->dlpi_name[0])
 		return info->dlpi_name;
-	if (atomic_load(&known))
+	if (atomic_load(&has_program))
 		return program;
 	n = sl_file_link("/proc/self/exe", buffer, bytes - 1);
 	if (n <= 0) { /* no /proc here: the path as the program was called, perhaps relative */
@@ -258,7 +258,7 @@ static const char *path_of(const struct dl_phdr_info *info, char *buffer, size_t
 	buffer[n] = 0;
 	if ((size_t)n < sizeof(program)) { /* several threads write the same */
 		memcpy(program, buffer, (size_t)n + 1);
-		atomic_store(&known, 1);
+		atomic_store(&has_program, 1);
 	}
 	return buffer;
 }
@@ -278,7 +278,7 @@ static bool publish_after_doubt(const struct module *module, uint64_t now_ns)
 
 static bool see(const struct module *module, uint64_t now_ns)
 {
-	struct place fresh = {module->begin, module->end, .turn = turn}, *known;
+	struct place fresh = {module->begin, module->end, .turn = turn}, *listed;
 	struct sl_intern_key hash = SL_INTERN_KEY;
 	bool other, lives;
 	uint32_t at;
@@ -289,9 +289,9 @@ static bool see(const struct module *module, uint64_t now_ns)
 	sl_intern_bytes(&hash, module->build_id, module->build_id_bytes);
 	fresh.object = hash.a;
 	at = place_at(module->begin);
-	known = at < place_count ? &places[at] : NULL;
-	if (known && known->begin == fresh.begin && known->end == fresh.end && known->object == fresh.object && !known->gone) {
-		known->turn = turn;
+	listed = at < place_count ? &places[at] : NULL;
+	if (listed && listed->begin == fresh.begin && listed->end == fresh.end && listed->object == fresh.object && !listed->gone) {
+		listed->turn = turn;
 		return true;
 	}
 	other = is_other_there(&fresh, &lives);

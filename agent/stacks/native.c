@@ -331,9 +331,9 @@ static _Atomic int learning;
 static int find_us(struct dl_phdr_info *info, size_t size, void *data)
 {
 	const struct sl_objects_span span = sl_objects_span_of(info);
-	uintptr_t here = (uintptr_t)find_us;
+	uintptr_t address = (uintptr_t)find_us;
 
-	if (here < span.begin || here >= span.end)
+	if (address < span.begin || address >= span.end)
 		return 0;
 	our_begin = span.begin;
 	our_end = span.end;
@@ -418,14 +418,14 @@ static void learn_with(const struct sl_libunwind *lib)
 		return;
 	for (unsigned depth = 0; depth < 1024; depth++, sp = next_sp) {
 		unw_proc_info_t info;
-		bool known = !lib->get_proc_info(&cursor, &info);
-		bool eval = known && function && info.start_ip == function;
+		bool has_info = !lib->get_proc_info(&cursor, &info);
+		bool eval = has_info && function && info.start_ip == function;
 
 		if (unwinder_step(lib, &cursor) <= 0 || lib->get_reg(&cursor, UNW_REG_SP, &next_sp))
 			return;
 		for (unsigned i = 0; i < n && !eval; i++)
 			eval = anchors[i] >= sp && anchors[i] < next_sp;
-		if (eval && known)
+		if (eval && has_info)
 			add_range(info.start_ip, info.end_ip);
 	}
 }
@@ -597,9 +597,9 @@ static bool same_pcs(const struct stack *a, const struct stack *b)
 /* True: mapped, but not in memory: a reader waits for the disk, or for who serves the page (userfaultfd).  Changes errno. */
 static bool pages_wait(uintptr_t address)
 {
-	unsigned char here;
+	unsigned char residency;
 
-	return !syscall(SYS_mincore, address & ~(uintptr_t)(SL_PAGE - 1), 1, &here) && !(here & 1);
+	return !syscall(SYS_mincore, address & ~(uintptr_t)(SL_PAGE - 1), 1, &residency) && !(residency & 1);
 }
 
 /*

@@ -43,15 +43,15 @@ static bool is_stack(const uintptr_t *kept, uintptr_t pointer)
  */
 static __attribute__((no_sanitize("address"))) unsigned find_kept(uintptr_t pointer)
 {
-	static _Atomic unsigned known;
-	unsigned found = atomic_load_explicit(&known, memory_order_relaxed), count = 0, most = KEPT_MOST;
+	static _Atomic unsigned cached;
+	unsigned found = atomic_load_explicit(&cached, memory_order_relaxed), count = 0, limit = KEPT_MOST;
 	unsigned in_page = SL_PAGE - pointer % SL_PAGE;
 
 	if (found)
 		return found;
-	if (in_page < most && !sl_pages_readable(pointer + in_page))
-		most = in_page;
-	for (unsigned at = sizeof(uintptr_t); at + 3 * sizeof(uintptr_t) <= most; at += sizeof(uintptr_t)) {
+	if (in_page < limit && !sl_pages_readable(pointer + in_page))
+		limit = in_page;
+	for (unsigned at = sizeof(uintptr_t); at + 3 * sizeof(uintptr_t) <= limit; at += sizeof(uintptr_t)) {
 		const uintptr_t *kept = (const uintptr_t *)(pointer + at);
 
 		if ((kept[0] | kept[1]) % SL_PAGE || !kept[0] || !is_stack(kept, pointer))
@@ -61,7 +61,7 @@ static __attribute__((no_sanitize("address"))) unsigned find_kept(uintptr_t poin
 	}
 	if (count != 1)
 		return 0;
-	atomic_store_explicit(&known, found, memory_order_relaxed);
+	atomic_store_explicit(&cached, found, memory_order_relaxed);
 	return found;
 }
 
@@ -103,13 +103,13 @@ SL_NOINLINE bool sl_own_reaches(uintptr_t sp)
  * The first thread's stack grows, as far as the program's limit lets it.  At its end, behind the program's name, the kernel has put
  * one word.
  */
-static bool grows_to(uintptr_t low, uintptr_t here)
+static bool grows_to(uintptr_t low, uintptr_t frame)
 {
 	const char *name;
 	uintptr_t end;
 	struct rlimit64 limit;
 
-	if (!sl_own_has(here) || !sl_own.grows)
+	if (!sl_own_has(frame) || !sl_own.grows)
 		return false;
 	name = (const char *)getauxval(AT_EXECFN);
 	end = ((uintptr_t)name / SL_PAGE + 1) * SL_PAGE;
@@ -128,20 +128,20 @@ bool sl_own_on_alternate(stack_t *alternate)
 /* Asked anew each time: programs put guard pages where calls were made. */
 bool sl_own_has_room(uintptr_t bytes)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0), low = (here - bytes) / SL_PAGE * SL_PAGE;
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0), low = (frame - bytes) / SL_PAGE * SL_PAGE;
 	stack_t alternate;
 
-	if (!sl_own_has(here) && sl_own_on_alternate(&alternate))
-		return here - (uintptr_t)alternate.ss_sp >= bytes;
-	for (uintptr_t page = low; page < here; page += SL_PAGE)
+	if (!sl_own_has(frame) && sl_own_on_alternate(&alternate))
+		return frame - (uintptr_t)alternate.ss_sp >= bytes;
+	for (uintptr_t page = low; page < frame; page += SL_PAGE)
 		if (!sl_pages_readable(page)) /* for the kernel; below valgrind a stack grows without it */
-			return grows_to(low, here);
+			return grows_to(low, frame);
 	return true;
 }
 
 bool sl_own_could_take(uintptr_t bytes)
 {
-	uintptr_t here = (uintptr_t)__builtin_frame_address(0);
+	uintptr_t frame = (uintptr_t)__builtin_frame_address(0);
 
-	return sl_own_has(here) && (sl_own.grows || here - sl_own.begin >= bytes) && sl_own_has_room(bytes);
+	return sl_own_has(frame) && (sl_own.grows || frame - sl_own.begin >= bytes) && sl_own_has_room(bytes);
 }

@@ -76,7 +76,7 @@ SL_HOT uint32_t sl_python_again(struct sl_stacks_thread *thread, unsigned depth)
 {
 	uintptr_t tstate, frame;
 	uint64_t key[2];
-	const struct sl_python_known *known;
+	const struct sl_python_known *entry;
 	uint32_t id;
 
 	thread->missed = true;
@@ -95,10 +95,10 @@ SL_HOT uint32_t sl_python_again(struct sl_stacks_thread *thread, unsigned depth)
 		return 0;
 	if (SL_UNLIKELY(!walk(thread, frame, depth, key)))
 		return SL_STACKS_UNKNOWN;
-	known = &thread->known[key[0] % SL_PYTHON_KNOWN];
-	id = known->id;
+	entry = &thread->python_ids[key[0] % SL_PYTHON_KNOWN];
+	id = entry->id;
 	atomic_signal_fence(memory_order_seq_cst);
-	return SL_LIKELY(known->key[0] == key[0] && known->key[1] == key[1] && known->gate == gate_of(thread)) && id
+	return SL_LIKELY(entry->key[0] == key[0] && entry->key[1] == key[1] && entry->gate == gate_of(thread)) && id
 		       ? id
 		       : SL_STACKS_UNKNOWN;
 }
@@ -106,21 +106,21 @@ SL_HOT uint32_t sl_python_again(struct sl_stacks_thread *thread, unsigned depth)
 SL_NOINLINE void sl_python_learn(struct sl_stacks_thread *thread, uintptr_t first, unsigned depth, uint32_t id, uint64_t stamp)
 {
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire), key[2];
-	struct sl_python_known *known;
+	struct sl_python_known *entry;
 
 	thread->missed = false;
 	if (atomic_load_explicit(&python.unloads, memory_order_relaxed) != unloads)
 		prepare(unloads);
 	if (atomic_load_explicit(&python.unloads, memory_order_relaxed) != unloads || !walk(thread, first, depth, key))
 		return;
-	known = &thread->known[key[0] % SL_PYTHON_KNOWN];
-	known->gate = UINT64_MAX;
+	entry = &thread->python_ids[key[0] % SL_PYTHON_KNOWN];
+	entry->gate = UINT64_MAX;
 	atomic_signal_fence(memory_order_seq_cst);
-	known->key[0] = key[0];
-	known->key[1] = key[1];
-	known->id = id;
+	entry->key[0] = key[0];
+	entry->key[1] = key[1];
+	entry->id = id;
 	atomic_signal_fence(memory_order_seq_cst);
-	known->gate = stamp ^ (uint64_t)thread->turn << 40;
+	entry->gate = stamp ^ (uint64_t)thread->turn << 40;
 }
 
 void sl_python_forget_known(struct sl_stacks_thread *thread)

@@ -43,11 +43,11 @@ static uint32_t trails_find(struct sl_cache *trails, const struct sl_trail_start
 }
 
 /*
- * Makes an entry with room for `most` checks, which the caller fills and then numbers (trails_close).  start->bp must be
+ * Makes an entry with room for `max_checks` checks, which the caller fills and then numbers (trails_close).  start->bp must be
  * the same only if bp_matters.  NULL: another stack with this start is kept.
  */
 static struct sl_cache_entry *trails_open(struct sl_cache *trails, const struct sl_trail_start *start, bool bp_matters,
-					  uint32_t most)
+					  uint32_t max_checks)
 {
 	struct sl_cache_entry *entry = find_trail(trails, start);
 	uint64_t *head;
@@ -56,7 +56,7 @@ static struct sl_cache_entry *trails_open(struct sl_cache *trails, const struct 
 		return NULL;
 	if (entry)
 		entry->count = 0;
-	entry = sl_cache_add(trails, start->hash, start->pc, KEY_WORDS, 0, HEAD_WORDS + 2 * most);
+	entry = sl_cache_add(trails, start->hash, start->pc, KEY_WORDS, 0, HEAD_WORDS + 2 * max_checks);
 	head = &trails->words[entry->at + KEY_WORDS];
 	head[0] = bp_matters;
 	head[1] = start->bp;
@@ -348,17 +348,17 @@ static bool has_check(const struct sl_walk_frame *frame)
 /* From now on the stack that was walked last is known by this name. */
 static void keep_trail(struct sl_walk *walk, uint32_t name)
 {
-	uint32_t from = walk->first + SL_TRAIL_FRAMES, most = SL_WALK_FRAMES - from, count = 0, turn = walk->turn;
+	uint32_t from = walk->first + SL_TRAIL_FRAMES, max_checks = SL_WALK_FRAMES - from, count = 0, turn = walk->turn;
 	struct sl_cache_entry *entry;
 	struct trail_check *check;
 
 	if (walk->foreign || walk->started != walk->built || from >= SL_WALK_FRAMES || walk->frame[from].sp != walk->start.sp)
 		return;
 	for (uint32_t i = from + 1; i < SL_WALK_FRAMES; i++)
-		most += has_check(&walk->frame[i]);
-	if (most > TRAIL_CHECKS)
+		max_checks += has_check(&walk->frame[i]);
+	if (max_checks > TRAIL_CHECKS)
 		return;
-	entry = trails_open(&walk->trails, &walk->start, walk->frame[from].bp_matters, most);
+	entry = trails_open(&walk->trails, &walk->start, walk->frame[from].bp_matters, max_checks);
 	if (!entry)
 		return;
 	check = trails_checks(&walk->trails, entry);
