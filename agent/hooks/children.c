@@ -53,12 +53,12 @@ static const char *own_path(void)
 	return NULL;
 }
 
-/* said: the recording that has this note already. */
-static void say(_Atomic uint64_t *said, const char *note)
+/* noted_for: the recording that has this note already. */
+static void say(_Atomic uint64_t *noted_for, const char *note)
 {
 	uint64_t generation = atomic_load(&sl_agent->generation);
 
-	if (generation && atomic_exchange(said, generation) != generation)
+	if (generation && atomic_exchange(noted_for, generation) != generation)
 		sl_define_note(note);
 }
 

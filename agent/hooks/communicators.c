@@ -53,14 +53,14 @@ static void read_entries(struct schema *to, const struct sl_payload_schema *sche
 	}
 }
 
-uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema *schema, uint64_t known)
+uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema *schema, uint64_t given_id)
 {
 	enum { HAS_ENTRIES = 1 << 4 | 1 << 5, HAS_ID = 1 << 8 };
 	static _Atomic uint64_t dynamic = (uint64_t)1 << 32; /* NVTX_PAYLOAD_SCHEMA_ID_DYNAMIC_START */
-	uint64_t id = known, none;
+	uint64_t id = given_id, none;
 
 	if (!schema)
-		return known;
+		return given_id;
 	if (!id)
 		id = schema->fields & HAS_ID ? schema->id : atomic_fetch_add(&dynamic, 1);
 	if ((schema->fields & HAS_ENTRIES) != HAS_ENTRIES || !schema->entries)

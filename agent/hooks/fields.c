@@ -227,16 +227,16 @@ void sl_fields_amd_smi_usage(void *real, amdsmi_processor_handle device, amdsmi_
 static int known_version(void *found, int version)
 {
 	static atomic_int driver;
-	int known = atomic_load_explicit(&driver, memory_order_relaxed);
+	int driver_version = atomic_load_explicit(&driver, memory_order_relaxed);
 	int (*get_version)(int *);
 
-	if (!known) {
+	if (!driver_version) {
 		get_version = sl_resolve_beside(found, "cuDriverGetVersion");
-		if (!get_version || get_version(&known))
+		if (!get_version || get_version(&driver_version))
 			return version;
-		atomic_store_explicit(&driver, known, memory_order_relaxed);
+		atomic_store_explicit(&driver, driver_version, memory_order_relaxed);
 	}
-	return version < known ? version : known;
+	return version < driver_version ? version : driver_version;
 }
 
 void sl_fields_by_version(const char *base, void **found, int version, uint64_t flags, enum sl_family family)

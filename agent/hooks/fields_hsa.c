@@ -89,12 +89,12 @@ static int walk_agents(void *real, struct walk *walk)
 }
 
 /* Pools live as long as HSA, so results are kept until it shuts down: handle and location in one word. */
-static _Atomic uint64_t known[64];
+static _Atomic uint64_t pool_places[64];
 
 void sl_fields_hsa_forget(void)
 {
-	for (unsigned i = 0; i < SL_COUNT(known); i++)
-		atomic_store_explicit(&known[i], 0, memory_order_relaxed);
+	for (unsigned i = 0; i < SL_COUNT(pool_places); i++)
+		atomic_store_explicit(&pool_places[i], 0, memory_order_relaxed);
 }
 
 static int place_of(void *real, uint64_t pool, const char *iterate, bool done)
@@ -103,16 +103,16 @@ static int place_of(void *real, uint64_t pool, const char *iterate, bool done)
 	uint64_t word = 0;
 	int place;
 
-	for (unsigned i = 0; i < SL_COUNT(known) && (word = atomic_load_explicit(&known[i], memory_order_relaxed)); i++)
+	for (unsigned i = 0; i < SL_COUNT(pool_places) && (word = atomic_load_explicit(&pool_places[i], memory_order_relaxed)); i++)
 		if (word >> 16 == pool)
 			return (int)(word & 0xffff);
 	walk.each_pool = done ? sl_resolve_beside(real, iterate) : NULL;
 	place = walk.each_pool ? walk_agents(real, &walk) : NOWHERE;
 	if (place == NOWHERE)
 		return NOWHERE;
-	for (unsigned i = 0; i < SL_COUNT(known); i++) {
+	for (unsigned i = 0; i < SL_COUNT(pool_places); i++) {
 		word = 0;
-		if (atomic_compare_exchange_strong(&known[i], &word, pool << 16 | (uint64_t)place) || word >> 16 == pool)
+		if (atomic_compare_exchange_strong(&pool_places[i], &word, pool << 16 | (uint64_t)place) || word >> 16 == pool)
 			break;
 	}
 	return place;

@@ -92,13 +92,13 @@ enum {
 	BODY(ret, name, proto)                                                                                                     \
 	{                                                                                                                          \
 		ret(*real) PROTOTYPE proto = sl_hooks_real(SL_API_##name, instance, caller);                                       \
-		const bool known = real && (known_before) && SL_LIKELY(!sl_limit_active);                                          \
-		const ret result = SL_LIKELY(known) ? real args : name##__first(LIST args caller, real);                           \
+		const bool is_known = real && (known_before) && SL_LIKELY(!sl_limit_active);                                       \
+		const ret result = SL_LIKELY(is_known) ? real args : name##__first(LIST args caller, real);                        \
 		const bool done = result == 0;                                                                                     \
 		struct sl_fields fields;                                                                                           \
                                                                                                                                    \
 		FILL(verb, none, name, __VA_ARGS__);                                                                               \
-		if (!(done && (known_answer)) && known)                                                                            \
+		if (!(done && (known_answer)) && is_known)                                                                         \
 			sl_record_made(SL_API_##name, caller, result, &fields);                                                    \
 		return result;                                                                                                     \
 	}                                                                                                                          \

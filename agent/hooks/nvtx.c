@@ -187,9 +187,9 @@ struct sl_labels_entry sl_nvtx_attributes(const void *domain, const struct sl_nv
 	return label;
 }
 
-uint64_t sl_nvtx_schema(const void *domain, const struct sl_payload_schema *schema, uint64_t known)
+uint64_t sl_nvtx_schema(const void *domain, const struct sl_payload_schema *schema, uint64_t given_id)
 {
-	return sl_communicators_schema(sl_nvtx_domain(domain), schema, known);
+	return sl_communicators_schema(sl_nvtx_domain(domain), schema, given_id);
 }
 
 void sl_nvtx_payload(const void *domain, const struct sl_payload *payloads, size_t count)

@@ -39,8 +39,8 @@ struct sl_payload {
 	const void *data;
 };
 
-/* known: the id that the user's tool gave the schema, 0 none.  Returns the schema's id. */
-uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema *schema, uint64_t known);
+/* given_id: the id that the user's tool gave the schema, 0 none.  Returns the schema's id. */
+uint64_t sl_communicators_schema(unsigned domain, const struct sl_payload_schema *schema, uint64_t given_id);
 
 struct sl_instant_details sl_communicators_payload(unsigned domain, const struct sl_payload *payloads, size_t count);
 
@@ -108,7 +108,7 @@ enum { SL_NVTX_MESSAGE_ASCII = 1, SL_NVTX_MESSAGE_WIDE = 2, SL_NVTX_MESSAGE_REGI
 struct sl_labels_entry sl_nvtx_ascii(const void *domain, const char *text);
 struct sl_labels_entry sl_nvtx_wide(const void *domain, const wchar_t *text);
 struct sl_labels_entry sl_nvtx_attributes(const void *domain, const struct sl_nvtx_attributes *attributes);
-uint64_t sl_nvtx_schema(const void *domain, const struct sl_payload_schema *schema, uint64_t known);
+uint64_t sl_nvtx_schema(const void *domain, const struct sl_payload_schema *schema, uint64_t given_id);
 void sl_nvtx_payload(const void *domain, const struct sl_payload *payloads, size_t count);
 
 /* A small number for the domain, for the stack of open ranges; 0 the default domain. */

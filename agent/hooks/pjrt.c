@@ -242,13 +242,13 @@ void sl_pjrt_refused(unsigned plugin, unsigned api, const void *error, int code)
 	sl_pjrt_real(plugin)->slot[ERROR_MESSAGE](&message); /* returns nothing */
 	bytes = message.items ? size_in(message.items, message.count) : 0;
 	if (atomic_exchange(&refused_bytes, bytes) != bytes || now - atomic_load(&refused_ns) > AGAIN_NS) {
-		bool known = memory.of && ask(plugin, DEVICE_MEMORY_STATS, &memory);
-		uint64_t used = known ? (uint64_t)(memory.peak.set ? memory.peak.bytes : memory.in_use) : 0;
+		bool answered = memory.of && ask(plugin, DEVICE_MEMORY_STATS, &memory);
+		uint64_t used = answered ? (uint64_t)(memory.peak.set ? memory.peak.bytes : memory.in_use) : 0;
 
 		atomic_store(&refused_ns, now);
 		sl_agent_end(&sl_thread);
 		sl_record_block(api, 0, bytes, memory.of ? atomic_load(&devices[0].ordinal) : -1, used,
-				known && memory.limit.set ? (uint64_t)memory.limit.bytes : 0, NULL, 0);
+				answered && memory.limit.set ? (uint64_t)memory.limit.bytes : 0, NULL, 0);
 		sl_agent_begin(&sl_thread);
 	}
 	sl_agent_work_end(saved);
@@ -446,22 +446,22 @@ static bool look_at(unsigned plugin, const void *handle, struct executable *what
 	struct sl_pjrt_compiled stats = {.struct_size = sizeof(stats)};
 	struct sl_pjrt_loaded done = {.struct_size = sizeof(done)};
 	struct sl_text text = sl_text_begin(what->name, sizeof(what->name));
-	bool known, measured;
+	bool counted, measured;
 
 	if (!ask(plugin, LOADED_EXECUTABLE_GET_EXECUTABLE, &executable))
 		return false;
 	name.of = outputs.of = stats.of = done.executable = executable.object;
-	known = ask(plugin, EXECUTABLE_NUM_OUTPUTS, &outputs);
+	counted = ask(plugin, EXECUTABLE_NUM_OUTPUTS, &outputs);
 	if (ask(plugin, EXECUTABLE_NAME, &name))
 		sl_text_add_bytes(&text, name.items, name.count);
 	measured = ask(plugin, EXECUTABLE_COMPILED_MEMORY_STATS, &stats);
 	what->outputs = outputs.bytes;
 	what->number = 0;
 	what->donates = !measured || stats.aliases;
-	if (known && measured)
+	if (counted && measured)
 		tell_executable(what, &stats);
 	ask(plugin, EXECUTABLE_DESTROY, &done);
-	return known;
+	return counted;
 }
 
 /* NULL: the plugin does not say what it is.  spare: used where the table is full. */

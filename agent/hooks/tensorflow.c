@@ -50,7 +50,7 @@ static bool is_right(const struct layout *layout, annotation_function *find, con
 		(void (*)(void *, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, const void *))constructor;
 	void (*destruct)(void *) = (void (*)(void *))destructor;
 	static const char op[] = "stormlog's op", region[] = "stormlog's region";
-	const uint64_t told[MEMBERS] = {
+	const uint64_t values[MEMBERS] = {
 		[OP] = (uintptr_t)op,	      [OP_BYTES] = sizeof(op) - 1,	   [STEP] = 0x5ca1ab1e0ddba11,
 		[REGION] = (uintptr_t)region, [REGION_BYTES] = sizeof(region) - 1, [TYPE] = 19};
 	_Alignas(16) unsigned char object[1024] = {0}; /* 80 bytes in 2.21 */
@@ -62,7 +62,7 @@ static bool is_right(const struct layout *layout, annotation_function *find, con
 	memcpy(before, words, sizeof(before));
 	for (unsigned i = 0; i < MEMBERS; i++)
 		if (layout->at[i] != NONE)
-			args[layout->at[i]] = told[i];
+			args[layout->at[i]] = values[i];
 	args[layout->words] = (uintptr_t)no_function;
 	construct(object, args[0], args[1], args[2], args[3], args[4], args[5], (const void *)(uintptr_t)args[6]);
 	for (unsigned i = 0; i < layout->words; i++)
@@ -182,11 +182,11 @@ static inline bool is_told(const struct function *function)
 	void *name##_allocate(void *, uint64_t, uint64_t, const void *) EXPORTED_AS(SL_TENSORFLOW_ALLOCATE(space));                \
 	void *name##_allocate(void *self, uint64_t alignment, uint64_t bytes, const void *attributes)                              \
 	{                                                                                                                          \
-		static struct function here = {.symbol = SL_TENSORFLOW_ALLOCATE(space), .twin = SL_TENSORFLOW_FREE(space)};        \
-		void *(*real)(void *, uint64_t, uint64_t, const void *) = real_of(&here, __builtin_return_address(0));             \
+		static struct function hook = {.symbol = SL_TENSORFLOW_ALLOCATE(space), .twin = SL_TENSORFLOW_FREE(space)};        \
+		void *(*real)(void *, uint64_t, uint64_t, const void *) = real_of(&hook, __builtin_return_address(0));             \
 		void *block = real ? real(self, alignment, bytes, attributes) : NULL;                                              \
                                                                                                                                    \
-		if (block && is_told(&here))                                                                                       \
+		if (block && is_told(&hook))                                                                                       \
 			sl_record_block(SL_API_bfc_alloc, (uintptr_t)block, bytes, -1, 0, 0, NULL,                                 \
 					tensorflow_op((const void *)real));                                                        \
 		return block;                                                                                                      \
@@ -194,10 +194,10 @@ static inline bool is_told(const struct function *function)
 	void name##_free(void *, void *) EXPORTED_AS(SL_TENSORFLOW_FREE(space));                                                   \
 	void name##_free(void *self, void *block)                                                                                  \
 	{                                                                                                                          \
-		static struct function here = {.symbol = SL_TENSORFLOW_FREE(space), .twin = SL_TENSORFLOW_ALLOCATE(space)};        \
-		void (*real)(void *, void *) = real_of(&here, __builtin_return_address(0));                                        \
+		static struct function hook = {.symbol = SL_TENSORFLOW_FREE(space), .twin = SL_TENSORFLOW_ALLOCATE(space)};        \
+		void (*real)(void *, void *) = real_of(&hook, __builtin_return_address(0));                                        \
                                                                                                                                    \
-		if (block && is_told(&here))                                                                                       \
+		if (block && is_told(&hook))                                                                                       \
 			sl_record_block(SL_API_bfc_free, (uintptr_t)block, 0, -1, 0, 0, NULL, 0);                                  \
 		if (real)                                                                                                          \
 			real(self, block);                                                                                         \

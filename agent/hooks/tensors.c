@@ -9,14 +9,14 @@
  */
 bool sl_tensors_of_cpu(void)
 {
-	static atomic_int known; /* 1 no, 2 yes */
-	int answer = atomic_load_explicit(&known, memory_order_relaxed);
+	static atomic_int cached; /* 1 no, 2 yes */
+	int answer = atomic_load_explicit(&cached, memory_order_relaxed);
 
 	if (SL_UNLIKELY(!answer)) {
 		const char *tensors = sl_options_variable("STORMLOG_TENSORS");
 
 		answer = tensors && !strcmp(tensors, "cpu") ? 2 : 1;
-		atomic_store_explicit(&known, answer, memory_order_relaxed);
+		atomic_store_explicit(&cached, answer, memory_order_relaxed);
 	}
 	return answer == 2;
 }

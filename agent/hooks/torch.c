@@ -103,12 +103,12 @@ static _Atomic uint64_t told_for; /* the recording that knows the version */
 static SL_NOINLINE void tell_version(const void *function, const char *versions)
 {
 	uint64_t generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
-	uint64_t told = atomic_load_explicit(&told_for, memory_order_relaxed);
+	uint64_t before = atomic_load_explicit(&told_for, memory_order_relaxed);
 	struct place place = {.address = (uintptr_t)function};
 	char value[64];
 	struct sl_text text = sl_text_begin(value, sizeof(value));
 
-	if (told == generation || !generation || !atomic_compare_exchange_strong(&told_for, &told, generation))
+	if (before == generation || !generation || !atomic_compare_exchange_strong(&told_for, &before, generation))
 		return;
 	sl_objects_walk(find_path, &place);
 	sl_text_add(&text, "c10 ");
@@ -149,24 +149,24 @@ static SL_NOINLINE bool is_captured(uint64_t stream, uint64_t *graph)
 /* The graph that the thread's next captured blocks belong to is recorded when it is another than before. */
 static SL_NOINLINE bool tell_captured(uint64_t stream)
 {
-	static __thread uint64_t told __attribute__((tls_model("initial-exec")));
+	static __thread uint64_t last_graph __attribute__((tls_model("initial-exec")));
 	uint64_t graph;
 	bool captured = is_captured(stream, &graph);
 
-	if (captured && graph != told)
-		sl_record_block(SL_API_graph_captures, 0, told = graph, -1, 0, 0, NULL, 0);
+	if (captured && graph != last_graph)
+		sl_record_block(SL_API_graph_captures, 0, last_graph = graph, -1, 0, 0, NULL, 0);
 	return captured;
 }
 
 static inline bool take_asked(struct sl_asked *what, uint64_t size)
 {
-	bool known = asked.streamed && (asked.sized ? asked.bytes <= size : size == SMALLEST);
+	bool matches = asked.streamed && (asked.sized ? asked.bytes <= size : size == SMALLEST);
 
 	*what = (struct sl_asked){.stream = asked.stream, .object = 1 + (asked.sized ? size - asked.bytes : 0)};
 	if (SL_UNLIKELY(atomic_load_explicit(&captures, memory_order_relaxed)))
 		what->captured = tell_captured(asked.stream);
 	asked.sized = asked.streamed = false;
-	return known;
+	return matches;
 }
 
 void *asked_stream(const void *) EXPORTED_AS("_ZNK3c104cuda10CUDAStream6streamEv");
@@ -571,11 +571,11 @@ void sl_torch_event_seen(unsigned api, uint64_t event)
 
 static SL_NOINLINE void note_type(int type)
 {
-	static atomic_flag said;
+	static atomic_flag noted;
 	char text[96];
 	struct sl_text note = sl_text_begin(text, sizeof(text));
 
-	if (atomic_flag_test_and_set(&said))
+	if (atomic_flag_test_and_set(&noted))
 		return;
 	sl_text_add(&note, "PyTorch blocks on devices of type ");
 	sl_text_add_number(&note, (uint64_t)type);
@@ -620,7 +620,7 @@ static inline bool is_steady(int type)
 }
 
 static SL_NOINLINE void record_and_settle(struct real *real, const char *versions, unsigned api, uint64_t block, uint64_t bytes,
-					  int ordinal, uint64_t allocated, uint64_t reserved, const struct sl_asked *known,
+					  int ordinal, uint64_t allocated, uint64_t reserved, const struct sl_asked *request,
 					  const void *caller)
 {
 	struct sl_agent_thread *thread = &sl_thread;
@@ -628,7 +628,7 @@ static SL_NOINLINE void record_and_settle(struct real *real, const char *version
 
 	if (api == SL_API_block_alloc && ordinal >= 0 && SL_UNLIKELY(!__atomic_load_n(&sl_torch_code.bytes, __ATOMIC_RELAXED)))
 		learn_code(caller);
-	sl_record_block(api, block, bytes, ordinal, allocated, reserved, known, 0);
+	sl_record_block(api, block, bytes, ordinal, allocated, reserved, request, 0);
 	generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
 	if (SL_UNLIKELY(atomic_load_explicit(&told_for, memory_order_relaxed) != generation))
 		tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)),
@@ -649,20 +649,20 @@ static inline __attribute__((always_inline)) void report(struct real *real, cons
 {
 	unsigned api = size > 0 ? SL_API_block_alloc : SL_API_block_free;
 	uint64_t bytes = (uint64_t)(size > 0 ? size : -size);
-	struct sl_asked what, *known = NULL;
+	struct sl_asked what, *request = NULL;
 	bool steady = is_steady((int8_t)device);
 	int ordinal = (int8_t)device == DEVICE_CPU ? -1 : (int8_t)(device >> 8);
 
 	if (!size || (SL_UNLIKELY(!steady) && !wanted(device, &ordinal)))
 		return;
 	if (size > 0 && ordinal >= 0) {
-		known = take_asked(&what, bytes) ? &what : NULL;
+		request = take_asked(&what, bytes) ? &what : NULL;
 		if (SL_UNLIKELY(sl_agent->dry))
-			tell_made(bytes, known);
+			tell_made(bytes, request);
 	}
 	if (!(SL_LIKELY(steady) &&
-	      SL_LIKELY(sl_record_block_again(api, (uintptr_t)block, bytes, ordinal, allocated, reserved, known))))
-		record_and_settle(real, versions, api, (uintptr_t)block, bytes, ordinal, allocated, reserved, known, caller);
+	      SL_LIKELY(sl_record_block_again(api, (uintptr_t)block, bytes, ordinal, allocated, reserved, request))))
+		record_and_settle(real, versions, api, (uintptr_t)block, bytes, ordinal, allocated, reserved, request, caller);
 }
 
 /* A report with the allocator's totals after the operation.  Versions differ only in the name of the totals' type. */
@@ -695,11 +695,11 @@ void report_plain(void *block, int64_t size, uint64_t device)
 
 static void out_of_memory(uint64_t size, int ordinal, uint64_t allocated, uint64_t reserved)
 {
-	struct sl_asked what, *known = take_asked(&what, size) ? &what : NULL;
+	struct sl_asked what, *request = take_asked(&what, size) ? &what : NULL;
 
 	if (ordinal >= 0 && (made.bytes || *made.module))
-		tell_made(size, known);
-	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, known, 0);
+		tell_made(size, request);
+	sl_record_block(SL_API_block_oom, 0, size, ordinal, allocated, reserved, request, 0);
 }
 
 #define REPORT_OOM(name, mangled)                                                                                                  \

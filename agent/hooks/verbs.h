@@ -49,7 +49,7 @@
 #define MODULE_LOAD(...)     ROW(MODULE_LOAD, none, __VA_ARGS__)
 #define MODULE_UNLOAD(...)   ROW(MODULE_UNLOAD, none, __VA_ARGS__)
 #define CODE_LOAD(ret, name, proto, args, what, handle, ...)                                                                       \
-	ONCE(CODE_LOAD, ret, name, proto, args, sl_known_code(what), sl_known_answer(what, handle, known), .address = handle,      \
+	ONCE(CODE_LOAD, ret, name, proto, args, sl_known_code(what), sl_known_answer(what, handle, is_known), .address = handle,   \
 	     __VA_ARGS__)
 #define SET_DEVICE(ret, name, proto, args, device)                                                                                 \
 	ONCE(CALL, ret, name, proto, args, sl_known_device(device, false), sl_known_device(device, true),                          \
