@@ -188,11 +188,11 @@ static const struct library {
 static void *open_library(const struct library *which, const char *agent)
 {
 	const char *slash = strrchr(agent, '/');
-	char beside[sizeof(((struct sl_launch *)0)->library) + 64];
+	char own_path[sizeof(((struct sl_launch *)0)->library) + 64];
 	void *library;
 
-	snprintf(beside, sizeof(beside), "%.*s%s", slash ? (int)(slash - agent) + 1 : 0, agent, which->soname);
-	library = !strcmp(which->soname, UNWINDER) ? dlopen(beside, RTLD_LAZY | RTLD_LOCAL) : NULL;
+	snprintf(own_path, sizeof(own_path), "%.*s%s", slash ? (int)(slash - agent) + 1 : 0, agent, which->soname);
+	library = !strcmp(which->soname, UNWINDER) ? dlopen(own_path, RTLD_LAZY | RTLD_LOCAL) : NULL;
 	return library ? library : dlopen(which->soname, RTLD_LAZY | RTLD_LOCAL);
 }
 
@@ -250,18 +250,18 @@ static void check_python(const char *python)
 {
 	static const char program[] = "import sys; print(\"%d.%d.%d\" % sys.version_info[:3])\n"
 				      "from importlib.metadata import version; print(\"with PyTorch\", version(\"torch\"))";
-	char command[4600], said[128] = "";
+	char command[4600], answer[128] = "";
 	FILE *pipe;
 
 	snprintf(command, sizeof(command), "'%s' -c '%s' 2>/dev/null", python, program);
 	pipe = strncmp(basename(python), "python", 6) || strpbrk(python, "'\\") ? NULL : popen(command, "r");
 	if (!pipe)
 		return;
-	said[fread(said, 1, sizeof(said) - 1, pipe)] = 0;
+	answer[fread(answer, 1, sizeof(answer) - 1, pipe)] = 0;
 	pclose(pipe);
-	for (char *at = said; (at = strchr(at, '\n'));)
+	for (char *at = answer; (at = strchr(at, '\n'));)
 		*at = at[1] ? ' ' : 0;
-	line("Python", "%s (stacks are recorded of CPython 3.9 to 3.15)", said);
+	line("Python", "%s (stacks are recorded of CPython 3.9 to 3.15)", answer);
 }
 
 static bool check_command(const struct sl_launch *run)

@@ -168,18 +168,18 @@ static void ask_environment(char *value, size_t size, const char *const *names)
 static void add(const char *key, const char *value)
 {
 	const char *before = getenv("STORMLOG_META");
-	char *said, *joined;
-	bool is_said;
+	char *assignment, *joined;
+	bool is_set;
 
-	if (!*value || asprintf(&said, "\n%s=", key) < 0)
+	if (!*value || asprintf(&assignment, "\n%s=", key) < 0)
 		return;
 	if (asprintf(&joined, "\n%s\n%s=%s", before ? before : "", key, value) >= 0) {
-		is_said = strstr(joined, said) != joined + strlen(joined) - strlen(value) - strlen(said);
-		if (!is_said)
+		is_set = strstr(joined, assignment) != joined + strlen(joined) - strlen(value) - strlen(assignment);
+		if (!is_set)
 			setenv("STORMLOG_META", joined + (before && *before ? 1 : 2), 1);
 		free(joined);
 	}
-	free(said);
+	free(assignment);
 }
 
 /* Adds git.commit, git.branch and git.repository to STORMLOG_META where they are known and not set yet. */

@@ -291,9 +291,9 @@ static bool any_holds_files(const struct sl_launch *run)
 
 bool sl_dry_begin(const struct sl_launch *run)
 {
-	char here[4096];
+	char folder[4096];
 
-	if (!getcwd(here, sizeof(here))) /* MKL ends such a process while it loads PyTorch */
+	if (!getcwd(folder, sizeof(folder))) /* MKL ends such a process while it loads PyTorch */
 		return sl_launcher_fail(false, "this folder is gone (%s): change to one that exists", strerror(errno));
 	sl_folder_stem(run, traces, sizeof(traces));
 	sl_dry_answered(run, false); /* earlier runs in the folder are no answer of this one */
@@ -322,8 +322,8 @@ bool sl_dry_begin(const struct sl_launch *run)
 static void set_rank(const char *rank_text, const char *world)
 {
 	int rank = atoi(rank_text), ranks = atoi(world);
-	const char *here = getenv("LOCAL_WORLD_SIZE");
-	int node = here && atoi(here) > 0 ? atoi(here) : ranks < NODE ? ranks : NODE;
+	const char *local_size = getenv("LOCAL_WORLD_SIZE");
+	int node = local_size && atoi(local_size) > 0 ? atoi(local_size) : ranks < NODE ? ranks : NODE;
 	char local[16], node_text[16];
 
 	snprintf(local, sizeof(local), "%d", rank % node);
@@ -413,14 +413,14 @@ const char *sl_dry_missing(void)
 /* Layers with the job's writes: kept under another name, or gone with the run's folders and counted. */
 static void end_layers(const char *where, bool wanted, struct sl_writes *gone)
 {
-	struct sl_writes here = {0};
+	struct sl_writes writes = {0};
 	char layers[4200], kept[4200];
 
 	if (!*where)
 		return;
 	snprintf(layers, sizeof(layers), "%s/layers", where);
-	sl_overlay_count(layers, wanted ? &here : gone);
-	if (!here.count)
+	sl_overlay_count(layers, wanted ? &writes : gone);
+	if (!writes.count)
 		return;
 	snprintf(kept, sizeof(kept), "%.*s/stormlog-writes-%d", (int)(strrchr(where, '/') - where), where, (int)getpid());
 	if (!rename(layers, kept))

@@ -207,7 +207,7 @@ static const char *injects_not(const char *value)
 {
 	struct sl_nearest nearest = {NULL, NULL, SL_NEAREST_TYPO};
 	size_t number = strspn(value, "0123456789");
-	static char said[200];
+	static char message[200];
 
 	if (atol(value) <= 0 || (value[number] && (value[number] != ':' || !value[number + 1])))
 		return "wants N or N:API, as 3:cudaMalloc";
@@ -220,9 +220,9 @@ static const char *injects_not(const char *value)
 		if (sl_hooks[i].verb == SL_VERB_ALLOC)
 			sl_nearest_consider(&nearest, sl_hooks[i].name);
 	}
-	snprintf(said, sizeof(said), "knows no call of that name%s%s%s", nearest.name ? ": did you mean " : "",
+	snprintf(message, sizeof(message), "knows no call of that name%s%s%s", nearest.name ? ": did you mean " : "",
 		 nearest.name ? nearest.name : "", nearest.name ? "?" : "");
-	return said;
+	return message;
 }
 
 static bool is_count(const char *value)

@@ -19,17 +19,17 @@ static size_t made; /* length of the shortest path that we made; 0: none */
 static int make(char *path)
 {
 	for (char *at = path + 1;; at++) {
-		char here = *at;
+		char saved = *at;
 
-		if (here && here != '/')
+		if (saved && saved != '/')
 			continue;
 		*at = 0;
 		if (!mkdir(path, 0700))
 			made = made ? made : (size_t)(at - path);
 		else if (errno != EEXIST)
 			return errno;
-		*at = here;
-		if (!here)
+		*at = saved;
+		if (!saved)
 			return 0;
 	}
 }

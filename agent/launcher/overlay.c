@@ -197,13 +197,13 @@ int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char
 		     char places[SL_LAYERS][4096])
 {
 	const char *kept[KEPT + 1], *laid[SL_LAYERS + 1] = {0};
-	char here[4096] = "", home[4096] = "", temporary[4096] = "";
+	char current[4096] = "", home[4096] = "", temporary[4096] = "";
 	bool done = false;
 	int count = 0;
 
 	take_kept(run, traces, scratch, kept);
-	if (getcwd(here, sizeof(here)) && is_fit(here, kept))
-		count = add(here, count, places);
+	if (getcwd(current, sizeof(current)) && is_fit(current, kept))
+		count = add(current, count, places);
 	if (getenv("HOME") && realpath(getenv("HOME"), home) && is_fit(home, kept))
 		count = add(home, count, places);
 	if (realpath(sl_protect_temporary(), temporary) && is_fit(temporary, kept) && !is_below_any(temporary, kept + SYSTEM))
@@ -215,14 +215,14 @@ int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char
 		for (int i = 0; i < 2 && !done; i++) {
 			const char *folder = i ? memory : scratch;
 
-			done = works(laid, folder, memory, kept) && lay_all(laid, folder, memory, kept) && !chdir(here);
+			done = works(laid, folder, memory, kept) && lay_all(laid, folder, memory, kept) && !chdir(current);
 		}
 	}
 	laid[count] = NULL;
-	if (is_open(here, laid, kept) || is_open(home, laid, kept))
+	if (is_open(current, laid, kept) || is_open(home, laid, kept))
 		return -1;
 	for (int i = 0; i < 2; i++) {
-		const char *path = i ? temporary : here;
+		const char *path = i ? temporary : current;
 
 		if (!is_below_any(path, laid) && !is_below_any(path, kept))
 			sl_launcher_say("no layer over %s is possible: the job's writes there fail with Permission denied. "
