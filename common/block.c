@@ -211,7 +211,7 @@ static bool pack_two(msgpack_packer *pk, struct out *out, const struct sl_block_
 }
 
 /* Least and greatest value, in four chains side by side: in one each comparison would wait for the one before. */
-static void find_range(const uint64_t *x, unsigned count, uint64_t sign, uint64_t *least, uint64_t *most)
+static void find_range(const uint64_t *x, unsigned count, uint64_t sign, uint64_t *least, uint64_t *greatest)
 {
 	uint64_t low[4], high[4];
 	unsigned i = 0;
@@ -234,19 +234,19 @@ static void find_range(const uint64_t *x, unsigned count, uint64_t sign, uint64_
 		high[0] = high[k] > high[0] ? high[k] : high[0];
 	}
 	*least = low[0] ^ sign;
-	*most = high[0] ^ sign;
+	*greatest = high[0] ^ sign;
 }
 
 static void pack_plain(msgpack_packer *pk, struct out *out, const struct sl_block_columns *columns, unsigned field)
 {
 	const uint64_t *x = column_at(columns, field);
-	uint64_t least, most;
+	uint64_t least, greatest;
 	unsigned width,
 		shift = (unsigned)__builtin_ctzll(columns->bits[field]); /* the lowest bit that differs from the least value, too */
 
-	find_range(x, columns->count, sign_of(field), &least, &most);
-	width = width_of((most - least) >> shift);
-	if ((most - least) >> shift >> FEW_BITS && columns->count >= FEW_EVENTS && pack_few(pk, out, columns, field))
+	find_range(x, columns->count, sign_of(field), &least, &greatest);
+	width = width_of((greatest - least) >> shift);
+	if ((greatest - least) >> shift >> FEW_BITS && columns->count >= FEW_EVENTS && pack_few(pk, out, columns, field))
 		return;
 	pack_head(pk, field, SL_ENCODING_PLAIN, width, shift, least, columns->count);
 	store_narrow(out->at, width, columns->count, x, least, shift);
@@ -277,7 +277,7 @@ static void find_varying(uint64_t *bits, const uint64_t *first, const struct sl_
 static void add_times(struct sl_block_columns *columns, const struct sl_event *events, unsigned count)
 {
 	uint64_t *x = column_at(columns, SL_FIELD_time_ns) + columns->count, last = columns->last_ns, bits = 0;
-	uint64_t least = columns->begin_ns, most = columns->end_ns;
+	uint64_t least = columns->begin_ns, greatest = columns->end_ns;
 
 	for (unsigned i = 0; i < count; i++) {
 		uint64_t now = events[i].time_ns;
@@ -285,11 +285,11 @@ static void add_times(struct sl_block_columns *columns, const struct sl_event *e
 		x[i] = zigzag(now - last);
 		bits |= x[i];
 		least = now < least ? now : least;
-		most = now > most ? now : most;
+		greatest = now > greatest ? now : greatest;
 		last = now;
 	}
 	columns->begin_ns = least;
-	columns->end_ns = most;
+	columns->end_ns = greatest;
 	columns->bits[SL_FIELD_time_ns] |= bits;
 	columns->last_ns = last;
 }
@@ -392,13 +392,13 @@ static bool number(struct sl_unpack *at, uint64_t *number)
 /* True: there is a value for each x.  The values are behind all x. */
 static bool are_few(const struct sl_unpacked *data, uint64_t width, unsigned count)
 {
-	unsigned most = 0;
+	unsigned greatest = 0;
 
 	if (width != 1 || data->size < count || (data->size - count) % 8)
 		return false;
 	for (unsigned i = 0; i < count; i++)
-		most = data->bytes[i] > most ? data->bytes[i] : most;
-	return most < (data->size - count) / 8;
+		greatest = data->bytes[i] > greatest ? data->bytes[i] : greatest;
+	return greatest < (data->size - count) / 8;
 }
 
 static const char *decode_column(struct sl_column *column, struct sl_unpack *at, unsigned count)
