@@ -6,10 +6,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True: all prime factors of n are at most `most`. */
-static bool is_smooth(long long n, long long most)
+/* True: all prime factors of n are at most `limit`. */
+static bool is_smooth(long long n, long long limit)
 {
-	for (long long p = 2; p <= most; p++)
+	for (long long p = 2; p <= limit; p++)
 		while (n % p == 0)
 			n /= p;
 	return n == 1;
