@@ -276,7 +276,7 @@ static bool tell_growing(struct sl_story *story, struct sl_process *process, con
 static bool tell_input(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
-	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
+	const struct sl_leak_line *leak = sl_oom_causes_leak(process, oom);
 	unsigned steps = (unsigned)p->steps.count, before = 0;
 	uint64_t input = sl_fit_program_input(p, steps), most = 0;
 
@@ -301,7 +301,7 @@ static bool tell_first_pass(struct sl_story *story, struct sl_process *process, 
 			    const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
-	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
+	const struct sl_leak_line *leak = sl_oom_causes_leak(process, oom);
 	const struct sl_fit_stack *asks = sl_fit_program_stack(p, sl_fit_program_failed(p)->python);
 	struct held held = find_held(moment, of_module);
 

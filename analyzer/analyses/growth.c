@@ -203,8 +203,8 @@ static bool only_passes(struct sl_process *process, struct sl_stack stack)
 {
 	bool leaks = false;
 
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		if (sl_stack_same(process->kept.item[i].track->stack, stack))
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
+		if (sl_stack_same(process->leaks_by_line.item[i].track->stack, stack))
 			return false;
 		leaks = true;
 	}
@@ -254,8 +254,8 @@ static bool is_anothers(const struct sl_process *process, uint32_t label)
 	const struct sl_model *model = process->model;
 	bool another = false;
 
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		uint32_t text = process->kept.item[i].track->last_label, born = 0;
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
+		uint32_t text = process->leaks_by_line.item[i].track->last_label, born = 0;
 
 		while (born < model->labels.count && model->labels.item[born].text != text)
 			born++;
@@ -276,7 +276,7 @@ static bool is_credited(const struct sl_process *process, const struct sl_growth
 	double inside = (double)label->net_bytes;
 
 	return inside >= SL_THIRD * growth->slope * (double)label->outermost &&
-	       (process->kept.count || process->model->folded_ns) && !is_anothers(process, growth->label);
+	       (process->leaks_by_line.count || process->model->folded_ns) && !is_anothers(process, growth->label);
 }
 
 /*
@@ -343,10 +343,11 @@ static bool is_over(const struct sl_process *process)
 {
 	bool held = false;
 
-	for (size_t i = 0; i < process->kept.count; i++) {
-		if (process->kept.item[i].verdict != SL_KEPT_HELD && process->kept.item[i].verdict != SL_KEPT_MEANT)
+	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
+		if (process->leaks_by_line.item[i].verdict != SL_KEPT_HELD &&
+		    process->leaks_by_line.item[i].verdict != SL_KEPT_MEANT)
 			return false;
-		held |= process->kept.item[i].verdict == SL_KEPT_HELD;
+		held |= process->leaks_by_line.item[i].verdict == SL_KEPT_HELD;
 	}
 	return held;
 }

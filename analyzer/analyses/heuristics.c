@@ -137,8 +137,8 @@ static bool *take_named(const struct sl_report *report)
 		for (size_t k = 0; k < SL_COUNT(kinds) && report->findings.item[i].process >= 0; k++)
 			named[report->findings.item[i].process] |= report->findings.item[i].kind == kinds[k];
 	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].kept.count; k++)
-			named[i] |= report->processes[i].kept.item[k].verdict == SL_KEPT_MEANT;
+		for (size_t k = 0; k < report->processes[i].leaks_by_line.count; k++)
+			named[i] |= report->processes[i].leaks_by_line.item[k].verdict == SL_KEPT_MEANT;
 	return named;
 }
 

@@ -10,8 +10,8 @@
 #include "analyzer/analyses/leak_windows.h"
 #include "analyzer/report/report.h"
 
-/* True: the place keeps memory, or may; `kept` says how.  tested: how many places are judged. */
-bool sl_leak_judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept);
+/* True: the place keeps memory, or may; `line` says how.  tested: how many places are judged. */
+bool sl_leak_judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_leak_line *line);
 
 /* True: what the place kept, as bytes or as sl_leak_by_count says, is enough to be told. */
 bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *track, double kept);
@@ -20,7 +20,7 @@ bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *
 bool sl_leak_by_count(const struct sl_track *track);
 
 /* Also what each birth and each second adds.  series: what the place kept over time. */
-void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_leak_windows *series);
+void sl_leak_measure(struct sl_leak_line *line, const struct sl_model *model, const struct sl_leak_windows *series);
 
 /* Finds the process's rounds: steps with a label, else the number of births that most places have in common. */
 void sl_leak_find_rounds(struct sl_process *process);

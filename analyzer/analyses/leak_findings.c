@@ -59,46 +59,46 @@ static uint64_t pools_of(const struct sl_model *model, int device, uint64_t grap
 }
 
 /* Blocks and bytes. lives: survivors are counted, else the blocks held when the program began to free all. */
-static void count_kept(struct sl_kept *kept, const struct sl_model *model, bool lives)
+static void count_kept(struct sl_leak_line *line, const struct sl_model *model, bool lives)
 {
-	const struct sl_track *track = kept->track;
+	const struct sl_track *track = line->track;
 	uint64_t bytes = track->live_bytes, blocks = track->live_blocks;
 
-	kept->left_blocks = track->live_blocks;
-	kept->left_bytes = track->live_bytes;
+	line->left_blocks = track->live_blocks;
+	line->left_bytes = track->live_bytes;
 	if (!lives)
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	if (track->kind == SL_OBJECT_CONTEXT) /* the size of the first may not be known */
 		bytes = blocks * track->most_bytes;
 	if (track->kind == SL_OBJECT_EXEC)
 		bytes = pools_of(model, track->device, blocks);
-	kept->count_only = sl_leak_by_count(track);
-	kept->amount = kept->count_only ? (double)blocks : (double)bytes;
-	kept->births = track->births;
-	kept->bursts = sl_tracks_course(&model->tracks, track)->bursts;
-	kept->blocks = blocks;
-	kept->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
+	line->count_only = sl_leak_by_count(track);
+	line->amount = line->count_only ? (double)blocks : (double)bytes;
+	line->births = track->births;
+	line->bursts = sl_tracks_course(&model->tracks, track)->bursts;
+	line->blocks = blocks;
+	line->bytes = bytes || track->kind < SL_OBJECT_CONTEXT ? bytes : SL_UNKNOWN;
 }
 
-void sl_leak_measure(struct sl_kept *kept, const struct sl_model *model, const struct sl_leak_windows *series)
+void sl_leak_measure(struct sl_leak_line *line, const struct sl_model *model, const struct sl_leak_windows *series)
 {
-	const struct sl_track_course *course = sl_tracks_course(&model->tracks, kept->track);
-	bool freed = sl_freed_is_freed(model, kept->track); /* then what is held at the end says nothing of what was */
+	const struct sl_track_course *course = sl_tracks_course(&model->tracks, line->track);
+	bool freed = sl_freed_is_freed(model, line->track); /* then what is held at the end says nothing of what was */
 	struct sl_leak_windows part;
 	uint64_t bytes, blocks;
 	double error;
 
-	sl_tracks_held(&model->tracks, kept->track, &bytes, &blocks);
-	count_kept(kept, model, lives_on(kept->track, series));
-	part = steady_part(course, series, freed ? series->kept[series->count - 1] : kept->amount);
-	kept->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
-	if (kept->track->most_blocks == kept->births) /* each was kept */
-		kept->per_birth = kept->count_only ? 1 : (double)kept->track->born_bytes / (double)kept->births;
-	else if (!freed && part.kept[0] * (double)kept->blocks <= (1 + SL_LITTLE) * kept->amount &&
-		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * kept->blocks >= blocks)
-		kept->per_birth = kept->amount / (double)kept->births; /* kept from the first birth on */
-	kept->per_second = sl_leak_windows_slope(&part, part.time, &error) * 1e9;
-	kept->per_second_error = error * 1e9;
+	sl_tracks_held(&model->tracks, line->track, &bytes, &blocks);
+	count_kept(line, model, lives_on(line->track, series));
+	part = steady_part(course, series, freed ? series->kept[series->count - 1] : line->amount);
+	line->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
+	if (line->track->most_blocks == line->births) /* each was kept */
+		line->per_birth = line->count_only ? 1 : (double)line->track->born_bytes / (double)line->births;
+	else if (!freed && part.kept[0] * (double)line->blocks <= (1 + SL_LITTLE) * line->amount &&
+		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * line->blocks >= blocks)
+		line->per_birth = line->amount / (double)line->births; /* kept from the first birth on */
+	line->per_second = sl_leak_windows_slope(&part, part.time, &error) * 1e9;
+	line->per_second_error = error * 1e9;
 }
 
 #define WINDOW_EDGE  1.5 /* rounds in which a place may have ended: a window cuts them */
@@ -129,7 +129,7 @@ static bool leaves_in_each_part(const struct sl_model *model, const struct sl_tr
  * round or in each second one, up to the last, and still holds it.  Births are the clock, since a first step takes long.
  */
 static bool judge_window(const struct sl_process *process, const struct sl_track *track, uint64_t rounds, uint64_t before,
-			 struct sl_kept *kept)
+			 struct sl_leak_line *line)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
@@ -144,58 +144,58 @@ static bool judge_window(const struct sl_process *process, const struct sl_track
 	if ((double)track->live_blocks < SL_NEARLY_ALL * (double)track->births &&
 	    !leaves_in_each_part(model, track, rounds, (double)before))
 		return false;
-	*kept = (struct sl_kept){.track = track,
-				 .verdict = SL_KEPT_GROWING,
-				 .amount = (double)track->live_bytes,
-				 .births = track->births,
-				 .blocks = track->live_blocks,
-				 .bytes = track->live_bytes,
-				 .per_birth = (double)track->live_bytes / (double)track->births,
-				 .per_second = (double)track->live_bytes / ((double)(end_ns - begin_ns) / 1e9),
-				 .confidence = 1,
-				 .since_ns = track->first_ns,
-				 .left_blocks = track->live_blocks,
-				 .left_bytes = track->live_bytes,
-				 .rounds = rounds};
+	*line = (struct sl_leak_line){.track = track,
+				      .verdict = SL_KEPT_GROWING,
+				      .amount = (double)track->live_bytes,
+				      .births = track->births,
+				      .blocks = track->live_blocks,
+				      .bytes = track->live_bytes,
+				      .per_birth = (double)track->live_bytes / (double)track->births,
+				      .per_second = (double)track->live_bytes / ((double)(end_ns - begin_ns) / 1e9),
+				      .confidence = 1,
+				      .since_ns = track->first_ns,
+				      .left_blocks = track->live_blocks,
+				      .left_bytes = track->live_bytes,
+				      .rounds = rounds};
 	return true;
 }
 
-/* Fills `kept` from the window of a snapshot. */
+/* Fills `line` from the window of a snapshot. */
 static void leak_of_snapshot(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
 	uint64_t rounds = sl_window_rounds(process), before = 0;
 	uint64_t begin_ns = process->model->header->monotonic_ns;
-	struct sl_kept kept;
+	struct sl_leak_line line;
 
 	process->iterations = (struct sl_iterations){rounds, "pass", false};
 	for (size_t i = 0; i < tracks->count; i++)
 		before += tracks->item[i].last_ns <= begin_ns ? tracks->item[i].births : 0;
 	for (size_t i = 0; i < tracks->count && rounds >= SL_WINDOW_ROUNDS_MIN; i++)
-		if (tracks->item[i].kind == SL_KIND_block && judge_window(process, &tracks->item[i], rounds, before, &kept))
-			*SL_PUSH(&process->kept) = kept;
+		if (tracks->item[i].kind == SL_KIND_block && judge_window(process, &tracks->item[i], rounds, before, &line))
+			*SL_PUSH(&process->leaks_by_line) = line;
 }
 
 #define TAKES_FEW (1u << SL_KEPT_GROWING | 1u << SL_KEPT_COLLECTED)
 
 /* Adds the first calls of its place, which were named after the replay (replay/late_unwinder.c). */
-static void add_first_calls(const struct sl_model *model, struct sl_kept *kept)
+static void add_first_calls(const struct sl_model *model, struct sl_leak_line *line)
 {
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		uint64_t bytes, blocks;
 
-		if (track == kept->track || track->stack.python != kept->track->stack.python ||
-		    track->stack.native != kept->track->stack.native || track->kind != kept->track->kind ||
-		    track->device != kept->track->device || track->births >= SL_KEEPING_BIRTHS)
+		if (track == line->track || track->stack.python != line->track->stack.python ||
+		    track->stack.native != line->track->stack.native || track->kind != line->track->kind ||
+		    track->device != line->track->device || track->births >= SL_KEEPING_BIRTHS)
 			continue;
 		sl_tracks_held(&model->tracks, track, &bytes, &blocks);
-		kept->births += track->births;
-		kept->blocks += blocks;
-		kept->bytes += kept->bytes == SL_UNKNOWN ? 0 : bytes;
-		kept->amount += kept->count_only ? (double)blocks : (double)bytes;
-		kept->left_blocks += track->live_blocks;
-		kept->left_bytes += track->live_bytes;
+		line->births += track->births;
+		line->blocks += blocks;
+		line->bytes += line->bytes == SL_UNKNOWN ? 0 : bytes;
+		line->amount += line->count_only ? (double)blocks : (double)bytes;
+		line->left_blocks += track->live_blocks;
+		line->left_bytes += track->live_bytes;
 	}
 }
 
@@ -205,12 +205,12 @@ static bool may_join(const struct sl_process *process, size_t judged, const stru
 	bool may = false;
 
 	for (size_t i = 0; i < judged; i++) {
-		const struct sl_track *other = process->kept.item[i].track;
+		const struct sl_track *other = process->leaks_by_line.item[i].track;
 
 		if (track == other || (track->stack.native && track->stack.native == other->stack.native &&
 				       track->stack.python == other->stack.python)) /* add_first_calls */
 			return false;
-		may |= 1u << process->kept.item[i].verdict & TAKES_FEW && track->kind == other->kind &&
+		may |= 1u << process->leaks_by_line.item[i].verdict & TAKES_FEW && track->kind == other->kind &&
 		       track->device == other->device;
 	}
 	return may;
@@ -220,20 +220,20 @@ static bool may_join(const struct sl_process *process, size_t judged, const stru
 static void add_few(struct sl_process *process, const bool *segments)
 {
 	const struct sl_model *model = process->model;
-	size_t judged = process->kept.count, few = 0;
+	size_t judged = process->leaks_by_line.count, few = 0;
 
 	for (size_t i = 0; i < model->tracks.count && judged && few < SL_COMPARED_MAX; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
-		struct sl_kept kept = {.track = track, .verdict = SL_KEPT_FEW, .since_ns = track->first_ns};
+		struct sl_leak_line line = {.track = track, .verdict = SL_KEPT_FEW, .since_ns = track->first_ns};
 
 		if (segments[i] || (track->births >= SL_KEEPING_BIRTHS && track->most_blocks < track->births) ||
 		    !may_join(process, judged, track))
 			continue;
-		count_kept(&kept, model, false);
-		if (!kept.blocks)
+		count_kept(&line, model, false);
+		if (!line.blocks)
 			continue;
-		kept.per_birth = kept.amount / (double)kept.births;
-		*SL_PUSH(&process->kept) = kept;
+		line.per_birth = line.amount / (double)line.births;
+		*SL_PUSH(&process->leaks_by_line) = line;
 		few++;
 	}
 }
@@ -241,9 +241,9 @@ static void add_few(struct sl_process *process, const bool *segments)
 /* Adds what was not judged and belongs to a judged place: first calls, and stacks with few births.  segments: for each track. */
 static void add_leak(struct sl_process *process, const bool *segments)
 {
-	for (size_t i = 0; i < process->kept.count; i++)
-		if (process->kept.item[i].track->stack.native)
-			add_first_calls(process->model, &process->kept.item[i]);
+	for (size_t i = 0; i < process->leaks_by_line.count; i++)
+		if (process->leaks_by_line.item[i].track->stack.native)
+			add_first_calls(process->model, &process->leaks_by_line.item[i]);
 	add_few(process, segments);
 }
 
@@ -255,7 +255,7 @@ static bool goes_on(const struct sl_track *track, const struct sl_track *ended)
 	return track->first_ns > ended->last_ns && (double)(track->first_ns - ended->last_ns) <= SL_CLOCK_PACES * gap;
 }
 
-static bool is_one_leak(const struct sl_kept *to, const struct sl_kept *one)
+static bool is_one_leak(const struct sl_leak_line *to, const struct sl_leak_line *one)
 {
 	return to->track->kind == one->track->kind && to->track->device == one->track->device &&
 	       ((to->verdict == SL_KEPT_HELD) == (one->verdict == SL_KEPT_HELD) || goes_on(to->track, one->track)) &&
@@ -275,13 +275,13 @@ struct joined {
 };
 
 /* Stacks that allocated one after the other grew at no time by the sum of their rates. */
-static void slow_down(struct sl_kept *kept, const struct joined *joined)
+static void slow_down(struct sl_leak_line *line, const struct joined *joined)
 {
-	double rate = rate_between(joined->first_ns, joined->last_ns, kept->amount);
+	double rate = rate_between(joined->first_ns, joined->last_ns, line->amount);
 
-	if (rate > 0 && rate < kept->per_second) {
-		kept->per_second_error *= rate / kept->per_second;
-		kept->per_second = rate;
+	if (rate > 0 && rate < line->per_second) {
+		line->per_second_error *= rate / line->per_second;
+		line->per_second = rate;
 	}
 }
 
@@ -289,33 +289,33 @@ static void slow_down(struct sl_kept *kept, const struct joined *joined)
 static void join_leak(struct sl_process *process)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	struct joined *joined = sl_memory_must(calloc(process->kept.count + 1, sizeof(*joined)));
+	struct joined *joined = sl_memory_must(calloc(process->leaks_by_line.count + 1, sizeof(*joined)));
 	size_t kept = 0, k;
 
-	for (size_t i = 0; i < process->kept.count; i++) {
-		struct sl_kept one = process->kept.item[i];
+	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
+		struct sl_leak_line one = process->leaks_by_line.item[i];
 		const struct sl_stack_frame *place = sl_place_at(process, one.track->stack, frames);
 
 		for (k = 0; place && k < kept; k++)
-			if (is_one_leak(&process->kept.item[k], &one) && sl_place_same(&joined[k].place, place))
+			if (is_one_leak(&process->leaks_by_line.item[k], &one) && sl_place_same(&joined[k].place, place))
 				break;
 		if (place && k < kept) {
 			if (one.verdict == SL_KEPT_FEW)
-				one.per_second = rate_between(process->kept.item[k].track->first_ns,
-							      process->kept.item[k].track->last_ns, one.amount);
-			sl_leak_words_add(&process->kept.item[k], &one);
+				one.per_second = rate_between(process->leaks_by_line.item[k].track->first_ns,
+							      process->leaks_by_line.item[k].track->last_ns, one.amount);
+			sl_leak_words_add(&process->leaks_by_line.item[k], &one);
 			if (one.track->first_ns < joined[k].first_ns)
 				joined[k].first_ns = one.track->first_ns;
 			if (one.track->last_ns > joined[k].last_ns)
 				joined[k].last_ns = one.track->last_ns;
-			slow_down(&process->kept.item[k], &joined[k]);
+			slow_down(&process->leaks_by_line.item[k], &joined[k]);
 		} else if (one.verdict != SL_KEPT_FEW) {
 			joined[kept] = (struct joined){place ? *place : (struct sl_stack_frame){0}, one.track->first_ns,
 						       one.track->last_ns};
-			process->kept.item[kept++] = one;
+			process->leaks_by_line.item[kept++] = one;
 		}
 	}
-	process->kept.count = kept;
+	process->leaks_by_line.count = kept;
 	free(joined);
 }
 
@@ -334,7 +334,7 @@ static bool *segments_of(const struct sl_model *model)
 
 static int by_amount(const void *a, const void *b)
 {
-	const struct sl_kept *x = a, *y = b;
+	const struct sl_leak_line *x = a, *y = b;
 
 	return SL_RISING(x->verdict, y->verdict) ?: SL_FALLING(x->amount, y->amount);
 }
@@ -344,7 +344,7 @@ static void judge(struct sl_process *process)
 	const struct sl_tracks *tracks = &process->model->tracks;
 	bool *segments = segments_of(process->model);
 	unsigned tested = 0;
-	struct sl_kept kept;
+	struct sl_leak_line line;
 
 	sl_leak_find_rounds(process);
 	for (size_t i = 0; i < tracks->count; i++)
@@ -352,11 +352,11 @@ static void judge(struct sl_process *process)
 	for (size_t i = 0; i < tracks->count && !process->model->folded_ns; i++) {
 		const struct sl_track *track = &tracks->item[i];
 
-		if (!segments[i] && sl_leak_judge(process, track, tested, &kept))
-			*SL_PUSH(&process->kept) = kept;
+		if (!segments[i] && sl_leak_judge(process, track, tested, &line))
+			*SL_PUSH(&process->leaks_by_line) = line;
 	}
-	for (size_t i = 0; i < process->kept.count; i++)
-		process->kept.item[i].rounds = sl_leak_rounds(process, process->kept.item[i].track);
+	for (size_t i = 0; i < process->leaks_by_line.count; i++)
+		process->leaks_by_line.item[i].rounds = sl_leak_rounds(process, process->leaks_by_line.item[i].track);
 	add_leak(process, segments);
 	free(segments);
 }
@@ -367,8 +367,8 @@ static void process(struct sl_process *process)
 		judge(process);
 	else
 		leak_of_snapshot(process);
-	if (process->kept.count)
-		qsort(process->kept.item, process->kept.count, sizeof(*process->kept.item), by_amount);
+	if (process->leaks_by_line.count)
+		qsort(process->leaks_by_line.item, process->leaks_by_line.count, sizeof(*process->leaks_by_line.item), by_amount);
 }
 
 #define LEFT SL_KEPT_END /* growing, and some of it is still there when the process ends */
@@ -382,30 +382,30 @@ static const char *const classes[] = {
 	[SL_KEPT_GROWING] = "leak", [SL_KEPT_FILLING] = "filling", [SL_KEPT_UNCLEAR] = "unclear", [SL_KEPT_COLLECTED] = "unclear",
 	[SL_KEPT_LATE] = "unclear", [SL_KEPT_SMALL] = "unclear",   [SL_KEPT_HELD] = "held",	  [LEFT] = "leak"};
 
-static bool is_left(struct sl_process *process, const struct sl_kept *kept)
+static bool is_left(struct sl_process *process, const struct sl_leak_line *line)
 {
 	for (size_t i = 0; i < process->leaks.count; i++)
 		if (!strcmp(process->leaks.item[i].verdict, "growing") &&
-		    sl_leak_list_is_at(process, &process->leaks.item[i], kept))
+		    sl_leak_list_is_at(process, &process->leaks.item[i], line))
 			return true;
 	return false;
 }
 
-static void find(struct sl_report *report, unsigned index, const struct sl_kept *kept)
+static void find(struct sl_report *report, unsigned index, const struct sl_leak_line *line)
 {
-	const struct sl_track *track = kept->track;
-	bool left = kept->verdict == SL_KEPT_GROWING && is_left(&report->processes[index], kept);
-	unsigned how = left ? LEFT : kept->verdict;
+	const struct sl_track *track = line->track;
+	bool left = line->verdict == SL_KEPT_GROWING && is_left(&report->processes[index], line);
+	unsigned how = left ? LEFT : line->verdict;
 
 	sl_report_find(report, &(struct sl_finding){.kind = kinds[how],
-						    .severity = kept->verdict == SL_KEPT_GROWING ? "critical" : "info",
+						    .severity = line->verdict == SL_KEPT_GROWING ? "critical" : "info",
 						    .class = classes[how],
-						    .confidence = kept->confidence,
+						    .confidence = line->confidence,
 						    .process = (int)index,
 						    .device = track->device,
-						    .bytes = kept->bytes,
+						    .bytes = line->bytes,
 						    .stack = track->stack,
-						    .kept = kept});
+						    .leak_line = line});
 }
 
 /*
@@ -413,19 +413,19 @@ static void find(struct sl_report *report, unsigned index, const struct sl_kept 
  * were there before the model ran.  Or they stopped for lack of room, which another finding reports.  Or they hold too little to
  * have caused the error at the end.
  */
-static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *kept)
+static bool is_known_to_grow(struct sl_process *process, const struct sl_leak_line *line)
 {
 	const struct sl_model *model = process->model;
 
-	if (kept->verdict == SL_KEPT_GROWING && model->recording.follows_process &&
-	    (sl_roles_is_few_calls(process, kept->track) || sl_roles_is_loading(process, kept->track)))
+	if (line->verdict == SL_KEPT_GROWING && model->recording.follows_process &&
+	    (sl_roles_is_few_calls(process, line->track) || sl_roles_is_loading(process, line->track)))
 		return true;
-	if (kept->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) && sl_process_lacked_room(process) &&
-	    sl_stack_same(kept->track->stack, model->roomless.stack))
+	if (line->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) && sl_process_lacked_room(process) &&
+	    sl_stack_same(line->track->stack, model->roomless.stack))
 		return true;
-	if (kept->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
-		return kept->bytes != SL_UNKNOWN &&
-		       kept->bytes < SL_LITTLE * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
+	if (line->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
+		return line->bytes != SL_UNKNOWN &&
+		       line->bytes < SL_LITTLE * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
 	return false;
 }
 
@@ -433,15 +433,15 @@ static bool is_known_to_grow(struct sl_process *process, const struct sl_kept *k
  * True: handles that hold less than 1 % of the peak, and are no thousand.  Libraries load their code at the first launch of each
  * kernel: tests/real-gpu/cases/chat_server has 312 modules of 9 MiB below 2.27 GiB.
  */
-static bool is_small(const struct sl_process *process, const struct sl_kept *kept)
+static bool is_small(const struct sl_process *process, const struct sl_leak_line *line)
 {
 	static const unsigned handles = 1u << (SL_OBJECT_MODULE - SL_OBJECT_CONTEXT) | 1u << (SL_OBJECT_EXEC - SL_OBJECT_CONTEXT) |
 					1u << (SL_OBJECT_STREAM - SL_OBJECT_CONTEXT) | 1u << (SL_OBJECT_EVENT - SL_OBJECT_CONTEXT);
-	unsigned kind = kept->track->kind;
-	uint64_t bytes = kept->bytes == SL_UNKNOWN ? 0 : kept->bytes;
+	unsigned kind = line->track->kind;
+	uint64_t bytes = line->bytes == SL_UNKNOWN ? 0 : line->bytes;
 
-	return kept->verdict == SL_KEPT_GROWING && kind >= SL_OBJECT_CONTEXT && handles >> (kind - SL_OBJECT_CONTEXT) & 1 &&
-	       kept->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
+	return line->verdict == SL_KEPT_GROWING && kind >= SL_OBJECT_CONTEXT && handles >> (kind - SL_OBJECT_CONTEXT) & 1 &&
+	       line->blocks <= 1000 && bytes < sl_devices_peak(process) / 100;
 }
 
 /*
@@ -449,37 +449,37 @@ static bool is_small(const struct sl_process *process, const struct sl_kept *kep
  * by-product of them: an ensemble votes afterwards.  Here the source may decide what else is held: a container that is read after
  * the loop, or never again.
  */
-static enum sl_leak_words_verdict read_roles(struct sl_process *process, const struct sl_kept *kept)
+static enum sl_leak_words_verdict read_roles(struct sl_process *process, const struct sl_leak_line *line)
 {
-	enum sl_role role = sl_roles_of_track(process, kept->track);
-	bool trained = kept->clock && (role == SL_ROLE_PARAMETERS || role == SL_ROLE_GRADIENTS || role == SL_ROLE_OPTIMIZER);
+	enum sl_role role = sl_roles_of_track(process, line->track);
+	bool trained = line->clock && (role == SL_ROLE_PARAMETERS || role == SL_ROLE_GRADIENTS || role == SL_ROLE_OPTIMIZER);
 
-	if (kept->verdict == SL_KEPT_GROWING && !trained)
+	if (line->verdict == SL_KEPT_GROWING && !trained)
 		return SL_KEPT_GROWING;
-	if (kept->graph)
-		return role == SL_ROLE_ACTIVATIONS && !kept->joined_at.python ? SL_KEPT_GROWING : SL_KEPT_MEANT;
+	if (line->graph)
+		return role == SL_ROLE_ACTIVATIONS && !line->joined_at.python ? SL_KEPT_GROWING : SL_KEPT_MEANT;
 	return role == SL_ROLE_ACTIVATIONS || role == SL_ROLE_UNKNOWN || trained ? SL_KEPT_HELD : SL_KEPT_MEANT;
 }
 
 /* Moves to the end what a suppression names and what is_known_to_grow() finds: neither is reported. */
 static void set_aside_meant(struct sl_process *process, const struct sl_suppressions *list)
 {
-	for (size_t i = 0; i < process->kept.count; i++) {
-		struct sl_kept *kept = &process->kept.item[i];
-		const struct sl_track *track = kept->track;
+	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
+		struct sl_leak_line *line = &process->leaks_by_line.item[i];
+		const struct sl_track *track = line->track;
 
-		if (kept->ended_ns && (kept->verdict == SL_KEPT_HELD || kept->verdict == SL_KEPT_GROWING))
-			kept->verdict = read_roles(process, kept);
-		else if (kept->verdict == SL_KEPT_UNCLEAR && sl_roles_of_track(process, track) == SL_ROLE_OPTIMIZER)
-			kept->verdict = SL_KEPT_MEANT; /* the state of its first step */
-		if (is_known_to_grow(process, kept) ||
+		if (line->ended_ns && (line->verdict == SL_KEPT_HELD || line->verdict == SL_KEPT_GROWING))
+			line->verdict = read_roles(process, line);
+		else if (line->verdict == SL_KEPT_UNCLEAR && sl_roles_of_track(process, track) == SL_ROLE_OPTIMIZER)
+			line->verdict = SL_KEPT_MEANT; /* the state of its first step */
+		if (is_known_to_grow(process, line) ||
 		    (list && list->count && sl_suppress_by_stack(list, process, NULL, track->stack)))
-			kept->verdict = SL_KEPT_MEANT;
-		else if (is_small(process, kept))
-			kept->verdict = SL_KEPT_SMALL;
+			line->verdict = SL_KEPT_MEANT;
+		else if (is_small(process, line))
+			line->verdict = SL_KEPT_SMALL;
 	}
-	if (process->kept.count)
-		qsort(process->kept.item, process->kept.count, sizeof(*process->kept.item), by_amount);
+	if (process->leaks_by_line.count)
+		qsort(process->leaks_by_line.item, process->leaks_by_line.count, sizeof(*process->leaks_by_line.item), by_amount);
 }
 
 static void find_in_process(struct sl_report *report, unsigned index)
@@ -488,9 +488,9 @@ static void find_in_process(struct sl_report *report, unsigned index)
 
 	join_leak(process);
 	set_aside_meant(process, report->options.suppressions);
-	for (size_t k = 0; k < process->kept.count && k < FINDINGS_MAX; k++)
-		if (kinds[process->kept.item[k].verdict]) /* not of what is meant, nor of older summaries' 3 and 4 */
-			find(report, index, &process->kept.item[k]);
+	for (size_t k = 0; k < process->leaks_by_line.count && k < FINDINGS_MAX; k++)
+		if (kinds[process->leaks_by_line.item[k].verdict]) /* not of what is meant, nor of older summaries' 3 and 4 */
+			find(report, index, &process->leaks_by_line.item[k]);
 }
 
 const struct sl_analysis sl_analysis_kept = {

@@ -436,9 +436,9 @@ static double since_of(const struct sl_leak_windows *series, const struct sl_lea
  * True: the place refills a full ring, which another line had filled.  For each block that the place keeps, the program freed one
  * of that line's, no less than half as large.
  */
-static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
+static bool replaces(const struct sl_model *model, const struct sl_leak_line *line)
 {
-	const struct sl_track *track = kept->track;
+	const struct sl_track *track = line->track;
 
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *other = &model->tracks.item[i];
@@ -449,7 +449,7 @@ static bool replaces(const struct sl_model *model, const struct sl_kept *kept)
 			continue;
 		sl_tracks_held(&model->tracks, other, &bytes, &blocks);
 		gone = other->births - blocks;
-		if (gone >= SL_KEEPING_BIRTHS && gone + 1 >= kept->blocks && gone <= kept->blocks + 1 &&
+		if (gone >= SL_KEEPING_BIRTHS && gone + 1 >= line->blocks && gone <= line->blocks + 1 &&
 		    track->born_bytes * other->births <= 2 * other->born_bytes * track->births)
 			return true;
 	}
@@ -510,10 +510,10 @@ static void take_clock(const struct sl_model *model, const struct sl_track *trac
 }
 
 /* SL_KEPT_MEANT: it is not reported. */
-static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, const struct sl_kept *kept,
+static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, const struct sl_leak_line *line,
 					     const struct course *course)
 {
-	const struct sl_track *track = kept->track;
+	const struct sl_track *track = line->track;
 	const struct sl_leak_windows *left = &course->left;
 	bool few = course->onset && course->counted.count < SL_SEVERAL; /* then each window is a quarter or longer */
 	const struct sl_leak_windows *counted = few ? left : &course->counted, *series = few ? left : &course->series;
@@ -521,9 +521,9 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 	bool turned_over = is_turned_over(process->model, track, left), late = course->onset;
 
 	if (is_of_one_call(process->model, track) || has_stopped(process->model, track, &course->clock) ||
-	    replaces(process->model, kept) || is_of_few_moments(&process->model->tracks, track, left))
+	    replaces(process->model, line) || is_of_few_moments(&process->model->tracks, track, left))
 		return SL_KEPT_MEANT;
-	if (!kept->count_only && last < SL_TRACE) /* the same number of blocks but larger ones: a vector that doubles, a ring */
+	if (!line->count_only && last < SL_TRACE) /* the same number of blocks but larger ones: a vector that doubles, a ring */
 		return SL_KEPT_MEANT;
 	/* as many are freed as are allocated, or more and more nearly so: the bound is reached, or near */
 	if (turned_over && (windows_missed(counted) >= SL_SEVERAL || is_full(process->model, track) ||
@@ -557,14 +557,14 @@ static enum sl_leak_words_verdict after_its_end(const struct sl_model *model, co
 }
 
 /* The path that made its first block after the loop ended, as large as all that the loop kept; NULL: none. */
-static const struct sl_track *joined_by(const struct sl_model *model, const struct sl_kept *kept)
+static const struct sl_track *joined_by(const struct sl_model *model, const struct sl_leak_line *line)
 {
-	for (size_t i = 0; i < model->tracks.count && !kept->count_only; i++) {
+	for (size_t i = 0; i < model->tracks.count && !line->count_only; i++) {
 		const struct sl_track *path = &model->tracks.item[i];
 
-		if (path->first_ns > kept->track->last_ns && path->device == kept->track->device &&
-		    (double)path->most_bytes >= SL_NEARLY_ALL * kept->amount &&
-		    SL_NEARLY_ALL * (double)path->most_bytes <= kept->amount)
+		if (path->first_ns > line->track->last_ns && path->device == line->track->device &&
+		    (double)path->most_bytes >= SL_NEARLY_ALL * line->amount &&
+		    SL_NEARLY_ALL * (double)path->most_bytes <= line->amount)
 			return path;
 	}
 	return NULL;
@@ -576,24 +576,24 @@ static const struct sl_track *joined_by(const struct sl_model *model, const stru
  * A loop that keeps most of what it makes sets up, or it keeps a graph, which nobody reads after its pass (leak_findings.c tells).
  * What else a loop made may be what the other work reads.  Where events were lost, the loop may have gone on.
  */
-static enum sl_leak_words_verdict after_its_loop(const struct sl_process *process, struct sl_kept *kept,
+static enum sl_leak_words_verdict after_its_loop(const struct sl_process *process, struct sl_leak_line *line,
 						 const struct sl_leak_clock *clock, enum sl_leak_words_verdict verdict)
 {
 	const struct sl_model *model = process->model;
-	const struct sl_track *joined = clock->ended ? joined_by(model, kept) : NULL;
+	const struct sl_track *joined = clock->ended ? joined_by(model, line) : NULL;
 	bool rounds = clock->bouts >= SL_FEW && clock->even_bouts;
 
-	kept->clock = clock->label ? clock->label->text : 0;
-	kept->clock_at = clock->path ? clock->path->stack : (struct sl_stack){0};
-	kept->bouts = clock->bouts;
+	line->clock = clock->label ? clock->label->text : 0;
+	line->clock_at = clock->path ? clock->path->stack : (struct sl_stack){0};
+	line->bouts = clock->bouts;
 	if (!clock->ended)
 		return verdict;
-	kept->ended_ns = sl_leak_clock_end(clock);
-	kept->joined_at = joined ? joined->stack : (struct sl_stack){0};
-	kept->graph = clock->keeps_most && !clock->of_steps && kept->track->kind == SL_KIND_block;
-	if (verdict != SL_KEPT_GROWING || (clock->sets_up && !kept->graph))
+	line->ended_ns = sl_leak_clock_end(clock);
+	line->joined_at = joined ? joined->stack : (struct sl_stack){0};
+	line->graph = clock->keeps_most && !clock->of_steps && line->track->kind == SL_KIND_block;
+	if (verdict != SL_KEPT_GROWING || (clock->sets_up && !line->graph))
 		return SL_KEPT_MEANT;
-	if (!joined && !kept->graph && ((clock->of_steps && !clock->again) || rounds))
+	if (!joined && !line->graph && ((clock->of_steps && !clock->again) || rounds))
 		return SL_KEPT_GROWING;
 	return sl_trace_lost_events(process->trace) ? SL_KEPT_MEANT : SL_KEPT_HELD;
 }
@@ -611,7 +611,7 @@ static bool may_measure(struct sl_process *process)
  * True: each block is larger than all before it, and all are kept, or a third of them, old ones too: a buffer that grows, and
  * whose old block is lost.  It grows when it must, so this need not be even, nor go on to the end.
  */
-static bool judge_lost(struct sl_process *process, const struct sl_track *track, struct sl_kept *kept)
+static bool judge_lost(struct sl_process *process, const struct sl_track *track, struct sl_leak_line *line)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_track_course *course = sl_tracks_course(&model->tracks, track);
@@ -631,16 +631,16 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 	if ((blocks < track->births && kept_at(&series, series.tick, middle) < SL_LITTLE * series.kept[series.count - 1]) ||
 	    !may_measure(process))
 		return false;
-	*kept = (struct sl_kept){.track = track,
-				 .verdict = SL_KEPT_GROWING,
-				 .larger = true,
-				 .since_ns = track->first_ns,
-				 .confidence = 1 - exp(-lgamma((double)track->births + 1))}; /* one of all their orders */
-	sl_leak_measure(kept, model, &series);
+	*line = (struct sl_leak_line){.track = track,
+				      .verdict = SL_KEPT_GROWING,
+				      .larger = true,
+				      .since_ns = track->first_ns,
+				      .confidence = 1 - exp(-lgamma((double)track->births + 1))}; /* one of all their orders */
+	sl_leak_measure(line, model, &series);
 	return true;
 }
 
-static bool judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
+static bool judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_leak_line *line)
 {
 	const struct sl_model *model = process->model;
 	struct course course = {0};
@@ -657,31 +657,31 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 		return false;
 	sl_leak_windows_take_left(model, track, &course.counted, &course.left);
 	take_clock(model, track, &course);
-	*kept = (struct sl_kept){.track = track, .confidence = 1 - chance};
+	*line = (struct sl_leak_line){.track = track, .confidence = 1 - chance};
 	course.onset = onset_of(model, track, &course.left);
-	kept->since_ns = model->first_ns + sl_stats_bytes(since_of(&course.series, &course.left, course.onset));
+	line->since_ns = model->first_ns + sl_stats_bytes(since_of(&course.series, &course.left, course.onset));
 	if (course.onset) { /* from the first full window on */
 		windows_begin_at(&course.counted, course.onset + 1);
 		windows_begin_at(&course.series, course.onset + 1);
 		windows_begin_at(&course.left, course.onset);
 	}
-	sl_leak_measure(kept, model, &course.series);
-	kept->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, kept, &course));
-	kept->verdict = after_its_loop(process, kept, &course.clock, kept->verdict);
-	kept->young = is_turned_over(model, track, &course.left);
-	return kept->verdict != SL_KEPT_MEANT;
+	sl_leak_measure(line, model, &course.series);
+	line->verdict = after_its_end(model, track, sl_stats_bytes(course.counted.tick[0]), verdict_of(process, line, &course));
+	line->verdict = after_its_loop(process, line, &course.clock, line->verdict);
+	line->young = is_turned_over(model, track, &course.left);
+	return line->verdict != SL_KEPT_MEANT;
 }
 
-bool sl_leak_judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_kept *kept)
+bool sl_leak_judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_leak_line *line)
 {
-	struct sl_kept lost;
+	struct sl_leak_line lost;
 	bool found;
 
 	if (track->births < SL_KEEPING_BIRTHS)
 		return false;
-	found = judge(process, track, tested, kept);
-	if ((found && kept->verdict != SL_KEPT_FILLING) || !judge_lost(process, track, &lost))
+	found = judge(process, track, tested, line);
+	if ((found && line->verdict != SL_KEPT_FILLING) || !judge_lost(process, track, &lost))
 		return found;
-	*kept = lost;
+	*line = lost;
 	return true;
 }

@@ -27,7 +27,7 @@ struct birth {
 struct births {
 	SL_VECTOR(struct birth) list;
 	uint64_t *stacks;	      /* hash of each site's stack as a reader sees it; 0: not computed yet */
-	bool *growing;		      /* for each track: it is in process->kept and grows */
+	bool *growing;		      /* for each track: it is in process->leaks_by_line and grows */
 	const struct sl_label *steps; /* of the program; NULL: it has none */
 };
 
@@ -283,8 +283,8 @@ static void process(struct sl_process *process)
 
 	if (process->trace->status == SL_STATUS_COMPLETED)
 		collect(&births, process->model);
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++)
-		births.growing[process->kept.item[i].track - process->model->tracks.item] = true;
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++)
+		births.growing[process->leaks_by_line.item[i].track - process->model->tracks.item] = true;
 	if (births.list.count)
 		qsort_r(births.list.item, births.list.count, sizeof(*births.list.item), by_group_and_time, &by);
 	for (size_t i = 1; i <= births.list.count; i++) {
@@ -329,26 +329,27 @@ static void end_looking(struct looking *looking)
 	sl_idmap_free(&looking->tracks);
 }
 
-/* The first place at the leak's that grows, from the index `at` of process->kept on; NULL: none. */
-static const struct sl_kept *growing_from(const struct looking *looking, const struct sl_leak *leak, uint32_t at)
+/* The first place at the leak's that grows, from the index `at` of process->leaks_by_line on; NULL: none. */
+static const struct sl_leak_line *growing_from(const struct looking *looking, const struct sl_leak *leak, uint32_t at)
 {
 	for (; at != UINT32_MAX; at = looking->kept.next[at]) {
-		const struct sl_kept *kept = &looking->process->kept.item[at];
+		const struct sl_leak_line *leak_line = &looking->process->leaks_by_line.item[at];
 
-		if (kept->verdict == SL_KEPT_GROWING && sl_leak_list_is_at(looking->process, leak, kept))
-			return kept;
+		if (leak_line->verdict == SL_KEPT_GROWING && sl_leak_list_is_at(looking->process, leak, leak_line))
+			return leak_line;
 	}
 	return NULL;
 }
 
-static const struct sl_kept *first_growing(const struct looking *looking, const struct sl_leak *leak)
+static const struct sl_leak_line *first_growing(const struct looking *looking, const struct sl_leak *leak)
 {
 	return growing_from(looking, leak, sl_leak_list_first(&looking->kept, looking->process, leak));
 }
 
-static const struct sl_kept *next_growing(const struct looking *looking, const struct sl_leak *leak, const struct sl_kept *kept)
+static const struct sl_leak_line *next_growing(const struct looking *looking, const struct sl_leak *leak,
+					       const struct sl_leak_line *leak_line)
 {
-	return growing_from(looking, leak, looking->kept.next[kept - looking->process->kept.item]);
+	return growing_from(looking, leak, looking->kept.next[leak_line - looking->process->leaks_by_line.item]);
 }
 
 /* True: the births of its place tell the same leak (leak.h). */
@@ -360,9 +361,10 @@ static bool is_told_by_births(const struct looking *looking, const struct sl_lea
 /* Gives a leak that is all its place keeps the rate that is reported for the place. */
 static void take_rate(const struct looking *looking, struct sl_leak *leak)
 {
-	for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
-		if (kept->blocks == leak->blocks && !kept->count_only && leak->device == kept->track->device)
-			leak->bytes_per_second = kept->per_second;
+	for (const struct sl_leak_line *leak_line = first_growing(looking, leak); leak_line;
+	     leak_line = next_growing(looking, leak, leak_line))
+		if (leak_line->blocks == leak->blocks && !leak_line->count_only && leak->device == leak_line->track->device)
+			leak->bytes_per_second = leak_line->per_second;
 }
 
 static uint64_t births_at(const struct looking *looking, const struct sl_leak *leak)
@@ -376,14 +378,14 @@ static uint64_t births_at(const struct looking *looking, const struct sl_leak *l
 static bool *left_of(const struct looking *looking)
 {
 	struct sl_process *process = looking->process;
-	bool *left = sl_memory_must(calloc(process->kept.count + 1, sizeof(*left)));
+	bool *left = sl_memory_must(calloc(process->leaks_by_line.count + 1, sizeof(*left)));
 
 	for (size_t i = 0; i < process->leaks.count; i++) {
 		const struct sl_leak *leak = &process->leaks.item[i];
-		const struct sl_kept *kept = !strcmp(leak->verdict, "growing") ? first_growing(looking, leak) : NULL;
+		const struct sl_leak_line *leak_line = !strcmp(leak->verdict, "growing") ? first_growing(looking, leak) : NULL;
 
-		for (; kept; kept = next_growing(looking, leak, kept))
-			left[kept - process->kept.item] |= leak->device == kept->track->device;
+		for (; leak_line; leak_line = next_growing(looking, leak, leak_line))
+			left[leak_line - process->leaks_by_line.item] |= leak->device == leak_line->track->device;
 	}
 	return left;
 }
@@ -399,9 +401,10 @@ static void join_few(const struct looking *looking)
 
 		if (strcmp(leak->verdict, "live_at_exit") != 0 || births_at(looking, leak) >= SL_KEEPING_BIRTHS)
 			continue;
-		for (const struct sl_kept *kept = first_growing(looking, leak); kept; kept = next_growing(looking, leak, kept))
-			if (leak->last_ns >= kept->since_ns && leak->device == kept->track->device &&
-			    left[kept - process->kept.item])
+		for (const struct sl_leak_line *leak_line = first_growing(looking, leak); leak_line;
+		     leak_line = next_growing(looking, leak, leak_line))
+			if (leak->last_ns >= leak_line->since_ns && leak->device == leak_line->track->device &&
+			    left[leak_line - process->leaks_by_line.item])
 				call_growing(leak);
 	}
 	free(left);
@@ -471,8 +474,8 @@ static void warn_unused(struct sl_report *report)
 
 			sl_suppress_mark_stack(list, process, leak->library, leak->stack, used);
 		}
-		for (size_t k = 0; k < process->kept.count; k++) {
-			const struct sl_track *track = process->kept.item[k].track;
+		for (size_t k = 0; k < process->leaks_by_line.count; k++) {
+			const struct sl_track *track = process->leaks_by_line.item[k].track;
 
 			sl_suppress_mark_stack(list, process, NULL, track->stack, used);
 		}
@@ -553,28 +556,28 @@ static void join_lines(struct sl_process *process)
  */
 static void add_kept(struct sl_process *process)
 {
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
-		const struct sl_track *track = kept->track;
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_leak_line *leak_line = &process->leaks_by_line.item[i];
+		const struct sl_track *track = leak_line->track;
 		const struct sl_site *site = sl_model_site_of(process->model, track);
 		bool left = counts(track->kind);
 
-		if (track->kind >= SL_KIND_COUNT || kept->blocks <= (left ? kept->left_blocks : 0))
+		if (track->kind >= SL_KIND_COUNT || leak_line->blocks <= (left ? leak_line->left_blocks : 0))
 			continue;
 		*SL_PUSH(&process->leaks) = (struct sl_leak){
 			.stack = track->stack,
 			.kind = track->kind,
 			.device = track->device,
-			.bytes = kept->bytes - (left ? kept->left_bytes : 0),
-			.blocks = kept->blocks - (left ? kept->left_blocks : 0),
+			.bytes = leak_line->bytes - (left ? leak_line->left_bytes : 0),
+			.blocks = leak_line->blocks - (left ? leak_line->left_blocks : 0),
 			.first_ns = track->first_ns,
 			.last_ns = track->last_ns,
 			.verdict = "kept",
 			.severity = "warning",
 			.library = site ? sl_model_library(process->model, site) : "?",
 			.growing = true,
-			.bytes_per_second = kept->count_only ? 0 : kept->per_second,
-			.r_squared = kept->confidence,
+			.bytes_per_second = leak_line->count_only ? 0 : leak_line->per_second,
+			.r_squared = leak_line->confidence,
 		};
 	}
 	if (process->leaks.count)

@@ -359,7 +359,7 @@ static bool fits_unfragmented(struct sl_fit_process *fit, const struct sl_oom *o
 /* What leaks held more than lay unused: without fragments the program fails some requests later. */
 static bool leaks_more(struct sl_process *process, const struct sl_oom *oom, uint64_t unused)
 {
-	const struct sl_kept *leak = sl_oom_causes_leak(process, oom);
+	const struct sl_leak_line *leak = sl_oom_causes_leak(process, oom);
 
 	return leak && leak->verdict == SL_KEPT_GROWING && sl_oom_causes_leaked(process, oom) >= unused;
 }
@@ -574,9 +574,9 @@ static uint64_t went_on_ns(const struct sl_process *process, const struct sl_oom
 /* True: the growth until the device was full is a leak, so that going on is luck. */
 static bool is_of_leak(struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	const struct sl_leak_line *line = sl_oom_causes_leak(process, oom);
 
-	return kept && kept->verdict == SL_KEPT_GROWING &&
+	return line && line->verdict == SL_KEPT_GROWING &&
 	       (double)sl_oom_causes_leaked(process, oom) >= SL_THIRD * (double)oom->live_bytes;
 }
 
@@ -664,9 +664,10 @@ static void spare_weights(struct sl_report *report, unsigned process)
 {
 	struct sl_process *p = &report->processes[process];
 
-	for (size_t i = 0; i < p->kept.count; i++)
-		if (p->kept.item[i].verdict == SL_KEPT_GROWING && sl_roles_makes_weights(p, p->kept.item[i].track->stack))
-			p->kept.item[i].verdict = SL_KEPT_UNCLEAR;
+	for (size_t i = 0; i < p->leaks_by_line.count; i++)
+		if (p->leaks_by_line.item[i].verdict == SL_KEPT_GROWING &&
+		    sl_roles_makes_weights(p, p->leaks_by_line.item[i].track->stack))
+			p->leaks_by_line.item[i].verdict = SL_KEPT_UNCLEAR;
 	for (size_t i = report->findings.count; i--;) {
 		struct sl_finding *finding = &report->findings.item[i];
 

@@ -76,21 +76,21 @@ bool sl_oom_causes_retry(struct sl_story *story, struct sl_process *process, con
 #define CHUNK_MIN (2 << 20)
 
 /* A launch does not tell its device. */
-static bool is_of_its_device(const struct sl_oom *oom, const struct sl_kept *kept)
+static bool is_of_its_device(const struct sl_oom *oom, const struct sl_leak_line *line)
 {
-	return oom->device < 0 && oom->scope != SL_SCOPE_HOST ? kept->track->device >= 0 : kept->track->device == oom->device;
+	return oom->device < 0 && oom->scope != SL_SCOPE_HOST ? line->track->device >= 0 : line->track->device == oom->device;
 }
 
-const struct sl_kept *sl_oom_causes_leak(const struct sl_process *process, const struct sl_oom *oom)
+const struct sl_leak_line *sl_oom_causes_leak(const struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_kept *found = NULL;
+	const struct sl_leak_line *found = NULL;
 
-	for (size_t i = process->kept.count; i--;) {
-		const struct sl_kept *kept = &process->kept.item[i];
+	for (size_t i = process->leaks_by_line.count; i--;) {
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
 
-		if ((kept->verdict == SL_KEPT_GROWING || kept->verdict == SL_KEPT_UNCLEAR) && is_of_its_device(oom, kept) &&
-		    kept->bytes != SL_UNKNOWN)
-			found = kept;
+		if ((line->verdict == SL_KEPT_GROWING || line->verdict == SL_KEPT_UNCLEAR) && is_of_its_device(oom, line) &&
+		    line->bytes != SL_UNKNOWN)
+			found = line;
 	}
 	return found;
 }
@@ -99,14 +99,14 @@ const struct sl_kept *sl_oom_causes_leak(const struct sl_process *process, const
  * Bytes of the leak when the request failed.  Only the largest owners are listed: if the others held enough for the rest of the
  * leak, all of it counts.
  */
-static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, const struct sl_kept *kept)
+static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, const struct sl_leak_line *line)
 {
-	bool tensors = kept->track->kind == SL_KIND_block;
+	bool tensors = line->track->kind == SL_KIND_block;
 	uint64_t then = 0, all = tensors ? oom->torch.allocated_bytes : oom->live_bytes, listed = 0;
 	const struct sl_site *site;
 	char place[300], other[300];
 
-	sl_leak_list_line(process, kept->track->stack, place, sizeof(place)); /* whatever it went through to its place */
+	sl_leak_list_line(process, line->track->stack, place, sizeof(place)); /* whatever it went through to its place */
 	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));) {
 		if ((site->kind == SL_KIND_block) != tensors) /* segments have the lines of their first tensors */
 			continue;
@@ -114,16 +114,16 @@ static uint64_t held_then(struct sl_process *process, const struct sl_oom *oom, 
 		then += strcmp(place, other) ? 0 : owner->bytes;
 		listed += owner->bytes;
 	}
-	if (oom->owner_count == SL_OWNERS_MAX && listed < all && kept->bytes <= then + (all - listed))
-		return kept->bytes;
-	return then ? then : kept->bytes <= oom->live_bytes ? kept->bytes : 0;
+	if (oom->owner_count == SL_OWNERS_MAX && listed < all && line->bytes <= then + (all - listed))
+		return line->bytes;
+	return then ? then : line->bytes <= oom->live_bytes ? line->bytes : 0;
 }
 
 uint64_t sl_oom_causes_leaked(struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	const struct sl_leak_line *line = sl_oom_causes_leak(process, oom);
 
-	return kept ? held_then(process, oom, kept) : 0;
+	return line ? held_then(process, oom, line) : 0;
 }
 
 /* Several places that leak and each hold little: their number, and their memory together. */
@@ -132,11 +132,11 @@ static unsigned leaks_together(struct sl_process *process, const struct sl_oom *
 	unsigned places = 0;
 
 	*bytes = 0;
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
-		uint64_t then = is_of_its_device(oom, kept) && kept->bytes != SL_UNKNOWN ? held_then(process, oom, kept) : 0;
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
+		uint64_t then = is_of_its_device(oom, line) && line->bytes != SL_UNKNOWN ? held_then(process, oom, line) : 0;
 
-		*bytes += then < kept->bytes ? then : kept->bytes;
+		*bytes += then < line->bytes ? then : line->bytes;
 		places += then > 0;
 	}
 	return places;
@@ -149,36 +149,37 @@ struct below {
 };
 
 /* Adds what a place took to those of the lines `chain` that its stack passes. */
-static void add_taken(struct below *below, const struct sl_chain *chain, struct sl_process *process, const struct sl_kept *kept)
+static void add_taken(struct below *below, const struct sl_chain *chain, struct sl_process *process,
+		      const struct sl_leak_line *line)
 {
 	struct sl_chain other;
 
-	sl_place_take(&other, process, kept->track->stack);
+	sl_place_take(&other, process, line->track->stack);
 	for (unsigned i = 0; i < chain->count; i++) {
 		unsigned k = 0;
 
 		while (k < other.count && !sl_place_same(chain->frame[i], other.frame[k]))
 			k++;
 		if (k < other.count) {
-			below[i].bytes += kept->bytes;
+			below[i].bytes += line->bytes;
 			below[i].places++;
 		}
 	}
 }
 
 /* True: one place took most, and no line below which several did so. */
-static bool is_one_place(struct sl_process *process, const struct sl_kept *kept)
+static bool is_one_place(struct sl_process *process, const struct sl_leak_line *line)
 {
 	struct below below[SL_STACK_MAX] = {0};
 	struct sl_chain chain;
 	uint64_t all = 0;
 	unsigned at = 0;
 
-	sl_place_take(&chain, process, kept->track->stack);
-	for (size_t i = 0; i < process->kept.count; i++) {
-		const struct sl_kept *one = &process->kept.item[i];
+	sl_place_take(&chain, process, line->track->stack);
+	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
+		const struct sl_leak_line *one = &process->leaks_by_line.item[i];
 
-		if (one->verdict != SL_KEPT_UNCLEAR || one->track->device != kept->track->device || one->bytes == SL_UNKNOWN)
+		if (one->verdict != SL_KEPT_UNCLEAR || one->track->device != line->track->device || one->bytes == SL_UNKNOWN)
 			continue;
 		all += one->bytes;
 		add_taken(below, &chain, process, one);
@@ -192,13 +193,13 @@ static bool is_one_place(struct sl_process *process, const struct sl_kept *kept)
  * True: these blocks may be the chunks of an allocator of the program's own.  They are large, and all have one size or functions
  * with such a name made them.  A trace does not show how much of a chunk is in use.
  */
-static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept)
+static bool may_be_chunks(struct sl_process *process, const struct sl_leak_line *line)
 {
 	static const char *const words[] = {"alloc", "arena", "pool", "chunk", "segment", "slab", "heap"};
-	const struct sl_track *track = kept->track;
+	const struct sl_track *track = line->track;
 	struct sl_chain chain;
 
-	if (kept->count_only || track->kind == SL_KIND_block || track->births < SL_KEEPING_BIRTHS ||
+	if (line->count_only || track->kind == SL_KIND_block || track->births < SL_KEEPING_BIRTHS ||
 	    track->born_bytes < track->births * CHUNK_MIN)
 		return false;
 	if (track->born_bytes == track->births * track->most_bytes)
@@ -216,7 +217,7 @@ static bool may_be_chunks(struct sl_process *process, const struct sl_kept *kept
 
 bool sl_oom_causes_grew(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_kept *kept = sl_oom_causes_leak(process, oom);
+	const struct sl_leak_line *line = sl_oom_causes_leak(process, oom);
 	uint64_t then = sl_oom_causes_leaked(process, oom), together = then;
 	unsigned places = 1;
 
@@ -224,15 +225,15 @@ bool sl_oom_causes_grew(struct sl_story *story, struct sl_process *process, cons
 		places = leaks_together(process, oom, &together);
 	if (!then || (double)together < SL_QUARTER * (double)oom->live_bytes)
 		return false;
-	if (kept->verdict == SL_KEPT_UNCLEAR)
+	if (line->verdict == SL_KEPT_UNCLEAR)
 		*story = (struct sl_story){.kind = SL_STORY_TOOK,
-					   .stack = kept->track->stack,
-					   .bytes = kept->bytes < then ? kept->bytes : then,
-					   .count = kept->blocks,
-					   .words = is_one_place(process, kept) && may_be_chunks(process, kept) ? "chunks" : NULL};
+					   .stack = line->track->stack,
+					   .bytes = line->bytes < then ? line->bytes : then,
+					   .count = line->blocks,
+					   .words = is_one_place(process, line) && may_be_chunks(process, line) ? "chunks" : NULL};
 	else
 		*story = (struct sl_story){
-			.kind = SL_STORY_GREW, .stack = kept->track->stack, .bytes = together, .before = then, .count = places};
+			.kind = SL_STORY_GREW, .stack = line->track->stack, .bytes = together, .before = then, .count = places};
 	return true;
 }
 

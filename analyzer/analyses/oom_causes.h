@@ -27,7 +27,7 @@ static inline uint64_t sl_oom_causes_missing(const struct sl_oom *oom)
 }
 
 /* The largest leak on the device of the error, else the largest place that may be one; NULL: neither has known bytes. */
-const struct sl_kept *sl_oom_causes_leak(const struct sl_process *process, const struct sl_oom *oom);
+const struct sl_leak_line *sl_oom_causes_leak(const struct sl_process *process, const struct sl_oom *oom);
 
 /* Bytes that the place of sl_oom_causes_leak held when memory ran out.  0: there is none, or it was not among the largest then. */
 uint64_t sl_oom_causes_leaked(struct sl_process *process, const struct sl_oom *oom);

@@ -76,10 +76,10 @@ static struct place *place_of(struct held_places *places, struct sl_process *pro
 
 static bool grows(const struct sl_process *process, const struct sl_site *site)
 {
-	for (size_t i = 0; i < process->kept.count; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
+	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
 
-		if (kept->verdict == SL_KEPT_GROWING && kept->track == &process->model->tracks.item[site->track])
+		if (line->verdict == SL_KEPT_GROWING && line->track == &process->model->tracks.item[site->track])
 			return true;
 	}
 	return false;

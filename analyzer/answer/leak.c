@@ -48,12 +48,12 @@ static const char *step_word(char out[80], const struct sl_process *process)
 }
 
 /* "50 MiB", "a context", "2 contexts" */
-static void put_amount(char *out, size_t size, const struct sl_kept *kept, double amount)
+static void put_amount(char *out, size_t size, const struct sl_leak_line *line, double amount)
 {
 	double whole = floor(amount + 0.5);
-	const char *noun = sl_leak_words_noun(kept->track->kind, whole != 1);
+	const char *noun = sl_leak_words_noun(line->track->kind, whole != 1);
 
-	if (!kept->count_only)
+	if (!line->count_only)
 		snprintf(out, size, "%s", SL_ANSWER_SIZE(sl_stats_bytes(amount + 0.5)));
 	else if (whole <= 1)
 		snprintf(out, size, "%s %s", strchr("aeiou", *noun) ? "an" : "a", noun);
@@ -61,13 +61,13 @@ static void put_amount(char *out, size_t size, const struct sl_kept *kept, doubl
 		snprintf(out, size, "%.0f %s", whole, noun);
 }
 
-void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line)
 {
-	struct sl_leak_pace pace = sl_leak_words_pace(process, kept);
+	struct sl_leak_pace pace = sl_leak_words_pace(process, line);
 	char amount[120], word[80], time[SL_FORMAT_BYTES];
 	const char *step = step_word(word, process);
 
-	put_amount(amount, sizeof(amount), kept, pace.amount);
+	put_amount(amount, sizeof(amount), line, pace.amount);
 	if (pace.steps == 1)
 		snprintf(out, size, "%s of every %s", amount, step);
 	else if (pace.steps > 0 && pace.whole && pace.steps < 2.5)
@@ -76,7 +76,7 @@ void sl_make_pace(char *out, size_t size, const struct sl_process *process, cons
 		snprintf(out, size, "%s every %.0f %s%s", amount, pace.steps, step, step[strlen(step) - 1] == 's' ? "es" : "s");
 	else if (pace.steps > 0 || pace.at_once || !process->model->recording.has_times ||
 		 !process->model->recording.follows_process || pace.ns < 1e6)
-		snprintf(out, size, "%s", kept->bytes != SL_UNKNOWN && kept->bytes ? SL_ANSWER_SIZE(kept->bytes) : amount);
+		snprintf(out, size, "%s", line->bytes != SL_UNKNOWN && line->bytes ? SL_ANSWER_SIZE(line->bytes) : amount);
 	else
 		snprintf(out, size, "%s every %s", amount, sl_format_duration(time, sl_stats_bytes(pace.ns)));
 }
@@ -120,57 +120,57 @@ static void say_full(struct sl_answer *answer, const struct sl_process *process,
 }
 
 /* Stacks through that line whose activations were held at the peak. */
-static unsigned paths_of(struct sl_process *process, const struct sl_kept *kept)
+static unsigned paths_of(struct sl_process *process, const struct sl_leak_line *line)
 {
 	const struct sl_model *model = process->model;
 	unsigned paths = 0;
 
 	for (size_t i = 0; i < model->sites.count; i++)
-		paths += model->sites.item[i].device == kept->track->device &&
+		paths += model->sites.item[i].device == line->track->device &&
 			 sl_model_blocks_at_peak(model, &model->sites.item[i]) &&
 			 sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS &&
-			 sl_place_key(process, model->sites.item[i].stack) == sl_place_key(process, kept->track->stack);
+			 sl_place_key(process, model->sites.item[i].stack) == sl_place_key(process, line->track->stack);
 	return paths;
 }
 
 /* True: each step leaves several activations of one line, by several calls below it: their graph is held, not one result. */
-static bool is_graph(struct sl_process *process, const struct sl_kept *kept)
+static bool is_graph(struct sl_process *process, const struct sl_leak_line *line)
 {
-	return kept->blocks == kept->births && kept->bursts && kept->track->kind == SL_KIND_block &&
-	       sl_roles_of_track(process, kept->track) == SL_ROLE_ACTIVATIONS &&
-	       (kept->births >= SL_FEW * kept->bursts || paths_of(process, kept) >= SL_FEW);
+	return line->blocks == line->births && line->bursts && line->track->kind == SL_KIND_block &&
+	       sl_roles_of_track(process, line->track) == SL_ROLE_ACTIVATIONS &&
+	       (line->births >= SL_FEW * line->bursts || paths_of(process, line) >= SL_FEW);
 }
 
 /* "all 3 960 tensors that it made are still held at the end, 2.92 GiB" */
-static void say_kept(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, const char *subject)
+static void say_kept(struct sl_answer *answer, struct sl_process *process, const struct sl_leak_line *line, const char *subject)
 {
 	char births[SL_FORMAT_BYTES], size[48] = "", thread[200], label[200];
-	const char *noun = sl_leak_words_noun(kept->track->kind, kept->births != 1);
+	const char *noun = sl_leak_words_noun(line->track->kind, line->births != 1);
 	const char *held = !process->model->recording.follows_process ? "still held at the end of the window"
-			   : kept->left_blocks			      ? "never freed"
+			   : line->left_blocks			      ? "never freed"
 			   : sl_leak_words_in_turns(process)	      ? "freed only as each process ended"
 								      : "freed only as the program ended";
 
-	sl_format_count(births, kept->births);
-	if (kept->bytes != SL_UNKNOWN && kept->bytes)
-		snprintf(size, sizeof(size), ", %s", SL_ANSWER_SIZE(kept->bytes));
-	if (kept->blocks == kept->births)
+	sl_format_count(births, line->births);
+	if (line->bytes != SL_UNKNOWN && line->bytes)
+		snprintf(size, sizeof(size), ", %s", SL_ANSWER_SIZE(line->bytes));
+	if (line->blocks == line->births)
 		sl_answer_say(answer, SL_LABEL_WHY, "all %s %s that %s made were %s%s.", births, noun, subject, held, size);
 	else
-		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(kept->blocks), births,
+		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(line->blocks), births,
 			      noun, subject, held, size);
-	sl_leak_words_label(label, sizeof(label), process, kept);
+	sl_leak_words_label(label, sizeof(label), process, line);
 	if (label[0]) /* ", in forward" */
 		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", label + strspn(label, ", "));
-	sl_leak_words_thread(thread, sizeof(thread), process, kept);
+	sl_leak_words_thread(thread, sizeof(thread), process, line);
 	if (thread[0])
 		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", thread + strspn(thread, ", "));
-	if (kept->young)
+	if (line->young)
 		sl_answer_say(answer, SL_LABEL_OPEN,
 			      "whether it is a queue that fills faster than it is emptied: most are no older than those it freed");
-	else if (kept->larger)
+	else if (line->larger)
 		sl_answer_say(answer, SL_LABEL_WHY, "Each is larger than the one before: a buffer grows, and its old block stays.");
-	if (*sl_leak_words_cut(process, kept))
+	if (*sl_leak_words_cut(process, line))
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
@@ -179,11 +179,11 @@ static const struct sl_device_state *device_of(const struct sl_process *process,
 	return device >= 0 ? process->model->devices[device + 1] : NULL;
 }
 
-static void say_unknown_holder(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept,
+static void say_unknown_holder(struct sl_answer *answer, struct sl_process *process, const struct sl_leak_line *leak_line,
 			       struct sl_stack stack, const char *line)
 {
-	unsigned kind = kept->track->kind;
-	const struct sl_device_state *device = device_of(process, kept->track->device);
+	unsigned kind = leak_line->track->kind;
+	const struct sl_device_state *device = device_of(process, leak_line->track->device);
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_own(process, frames, stack), at = 0;
 	struct sl_held_by any;
@@ -225,15 +225,15 @@ static bool is_of_python(struct sl_process *process, struct sl_stack stack)
 	return chain.count && chain.frame[0]->python;
 }
 
-static void say_fix(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept, struct sl_stack stack,
-		    const char *line, const struct sl_held_by *holder)
+static void say_fix(struct sl_answer *answer, struct sl_process *process, const struct sl_leak_line *leak_line,
+		    struct sl_stack stack, const char *line, const struct sl_held_by *holder)
 {
-	unsigned kind = kept->track->kind;
+	unsigned kind = leak_line->track->kind;
 	char keeper[SL_MAKE_LINE];
-	bool graph = is_graph(process, kept), freed = kind != SL_KIND_block && !is_of_python(process, stack);
+	bool graph = is_graph(process, leak_line), freed = kind != SL_KIND_block && !is_of_python(process, stack);
 
 	if (holder)
-		sl_make_say_holder(answer, holder, kept->bytes);
+		sl_make_say_holder(answer, holder, leak_line->bytes);
 	else if (graph)
 		sl_answer_say(answer, SL_LABEL_WHY, "Several are of each step, so a graph of autograd holds them.");
 	if (sl_make_fix_kept(answer, process, stack, holder, graph, keeper))
@@ -249,13 +249,13 @@ static void say_fix(struct sl_answer *answer, struct sl_process *process, const 
 		sl_answer_say(answer, SL_LABEL_FIX, "destroy each %s of %s when its work is done, or make it once%s",
 			      sl_leak_words_noun(kind, false), line,
 			      kind == SL_OBJECT_EXEC ? ", for inputs that are padded to few shapes" : "");
-	else if (freed && kept->larger)
+	else if (freed && leak_line->larger)
 		sl_answer_say(answer, SL_LABEL_FIX, "free the old %s before %s replaces it", sl_leak_words_noun(kind, false), line);
 	else if (freed)
 		sl_answer_say(answer, SL_LABEL_FIX, "free each %s of %s when its work is done", sl_leak_words_noun(kind, false),
 			      line);
 	else
-		say_unknown_holder(answer, process, kept, stack, line);
+		say_unknown_holder(answer, process, leak_line, stack, line);
 }
 
 /* "8 ranks, most in rank 3"; "" for a run of one process. */
@@ -272,8 +272,8 @@ static void say_who(struct sl_make *make, struct sl_answer *answer, const struct
 			      SL_ANSWER_SIZE(place->bytes));
 	else if (make->report->process_count > 1)
 		sl_answer_say(answer, SL_LABEL_WHY, "It is in %s.", SL_WHO(process));
-	if (place->kept && place->kept->track->device >= 0 && sl_devices_held(process) > 1)
-		sl_answer_say(answer, SL_LABEL_WHY, "It is on device %d.", place->kept->track->device);
+	if (place->leak_line && place->leak_line->track->device >= 0 && sl_devices_held(process) > 1)
+		sl_answer_say(answer, SL_LABEL_WHY, "It is on device %d.", place->leak_line->track->device);
 }
 
 static struct sl_answer *begin_leak(struct sl_make *make, const struct sl_leak_list_place *place, const char *id, uint64_t bytes,
@@ -290,8 +290,8 @@ static struct sl_answer *begin_leak(struct sl_make *make, const struct sl_leak_l
 static void end_leak(struct sl_make *make, struct sl_answer *answer, const struct sl_leak_list_place *place, int device, bool held)
 {
 	struct sl_process *process = &make->report->processes[place->process];
-	unsigned kind = place->kept ? place->kept->track->kind : place->leak->kind;
-	bool freed = kind >= SL_OBJECT_CONTEXT || (place->kept && !place->kept->left_blocks);
+	unsigned kind = place->leak_line ? place->leak_line->track->kind : place->leak->kind;
+	bool freed = kind >= SL_OBJECT_CONTEXT || (place->leak_line && !place->leak_line->left_blocks);
 	char verb[64];
 
 	snprintf(verb, sizeof(verb), "tree --at %s", freed ? "peak" : "end");
@@ -307,50 +307,50 @@ static void end_leak(struct sl_make *make, struct sl_answer *answer, const struc
 }
 
 /* place: of those that do the same; NULL: it is not told.  Returns true where Python found who holds what the line made. */
-static bool say_leak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept,
-		     const struct sl_leak_list_place *place)
+static bool say_leak(struct sl_make *make, struct sl_answer *answer, struct sl_process *process,
+		     const struct sl_leak_line *leak_line, const struct sl_leak_list_place *place)
 {
-	const char *line = SL_MAKE_LINE_OF(process, kept->track->stack);
+	const char *line = SL_MAKE_LINE_OF(process, leak_line->track->stack);
 	struct sl_held_by holder;
-	bool held = sl_make_find_holder(process, kept->track, kept->bytes, &holder),
-	     has = held && sl_make_heads(&holder, kept->bytes);
+	bool held = sl_make_find_holder(process, leak_line->track, leak_line->bytes, &holder),
+	     has = held && sl_make_heads(&holder, leak_line->bytes);
 	char what[200];
 
-	sl_make_pace(what, sizeof(what), process, kept);
+	sl_make_pace(what, sizeof(what), process, leak_line);
 	sl_answer_headline(answer, "%s keeps %s%s", has ? holder.variable : line, what,
 			   strstr(what, "every") ? ""
 			   : has		 ? " of one line"
 						 : " of what it makes");
-	if (kept->bytes != SL_UNKNOWN && kept->bytes && strstr(what, "every"))
-		sl_answer_brief(answer, "keeps %s, %s", what, SL_ANSWER_SIZE(kept->bytes));
+	if (leak_line->bytes != SL_UNKNOWN && leak_line->bytes && strstr(what, "every"))
+		sl_answer_brief(answer, "keeps %s, %s", what, SL_ANSWER_SIZE(leak_line->bytes));
 	else
 		sl_answer_brief(answer, "keeps %s", what);
-	sl_make_stack(answer, process, kept->track->stack, "made here", 3);
-	say_kept(answer, process, kept, line);
+	sl_make_stack(answer, process, leak_line->track->stack, "made here", 3);
+	say_kept(answer, process, leak_line, line);
 	if (place)
 		say_who(make, answer, place);
-	say_fix(answer, process, kept, kept->track->stack, line, held ? &holder : NULL);
+	say_fix(answer, process, leak_line, leak_line->track->stack, line, held ? &holder : NULL);
 	return held;
 }
 
 static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 {
 	struct sl_process *process = &make->report->processes[place->process];
-	const struct sl_kept *kept = place->kept;
-	struct sl_answer *answer = begin_leak(make, place, "leak.growing", kept->bytes, kept->track->device);
+	const struct sl_leak_line *line = place->leak_line;
+	struct sl_answer *answer = begin_leak(make, place, "leak.growing", line->bytes, line->track->device);
 	bool held;
 
-	sl_answer_figure(answer, "kept", kept->bytes == SL_UNKNOWN ? "objects" : "bytes",
-			 kept->bytes == SL_UNKNOWN ? kept->amount : (double)kept->bytes);
-	sl_answer_figure(answer, "pace", kept->count_only ? "objects" : "bytes", sl_leak_words_pace(process, kept).amount);
-	sl_answer_judged(answer, "made", "blocks", (double)kept->births, "at least", SL_KEEPING_BIRTHS);
-	if (kept->bursts)
-		sl_answer_judged(answer, "in", "calls", (double)kept->bursts, "at least", SL_KEEPING_CALLS);
-	if (kept->confidence > 0)
-		sl_answer_judged(answer, "chance", "over_all_lines", 1 - kept->confidence, "below", SL_KEEPING_LEVEL);
-	held = say_leak(make, answer, process, kept, place);
-	say_full(answer, process, kept->track->device);
-	end_leak(make, answer, place, kept->track->device, held);
+	sl_answer_figure(answer, "kept", line->bytes == SL_UNKNOWN ? "objects" : "bytes",
+			 line->bytes == SL_UNKNOWN ? line->amount : (double)line->bytes);
+	sl_answer_figure(answer, "pace", line->count_only ? "objects" : "bytes", sl_leak_words_pace(process, line).amount);
+	sl_answer_judged(answer, "made", "blocks", (double)line->births, "at least", SL_KEEPING_BIRTHS);
+	if (line->bursts)
+		sl_answer_judged(answer, "in", "calls", (double)line->bursts, "at least", SL_KEEPING_CALLS);
+	if (line->confidence > 0)
+		sl_answer_judged(answer, "chance", "over_all_lines", 1 - line->confidence, "below", SL_KEEPING_LEVEL);
+	held = say_leak(make, answer, process, line, place);
+	say_full(answer, process, line->track->device);
+	end_leak(make, answer, place, line->track->device, held);
 }
 
 /* "a.py:4, a.py:5 and more": sets `told` of each. */
@@ -388,11 +388,11 @@ const char *sl_make_together(struct sl_make *make, size_t first)
 static void add_together(struct sl_make *make, const bool *with, size_t count, const char *owner)
 {
 	struct sl_leak_list_place all = {0};
-	struct sl_kept sum = {0};
+	struct sl_leak_line sum = {0};
 	struct sl_process *process;
 	struct sl_answer *answer;
 	char what[200], line[SL_MAKE_LINE];
-	const struct sl_kept *first = NULL;
+	const struct sl_leak_line *first = NULL;
 	const char *lines = tell_lines(make, with);
 	struct sl_held_by holder;
 	bool held;
@@ -402,20 +402,20 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 
 		if (!with[i])
 			continue;
-		if (!all.kept) {
+		if (!all.leak_line) {
 			all = *place;
-			first = place->kept;
+			first = place->leak_line;
 			sum = *first;
 			sum.bursts = sum.births;
 		} else {
-			uint64_t bursts = place->kept->births < sum.bursts ? place->kept->births : sum.bursts;
+			uint64_t bursts = place->leak_line->births < sum.bursts ? place->leak_line->births : sum.bursts;
 
-			sl_leak_words_add(&sum, place->kept);
+			sl_leak_words_add(&sum, place->leak_line);
 			sum.bursts = bursts; /* all leak in the same bursts */
 			all.bytes += place->bytes;
 		}
 	}
-	all.kept = &sum;
+	all.leak_line = &sum;
 	process = &make->report->processes[all.process];
 	owner += strcspn(owner, " ") + strspn(owner + strcspn(owner, " "), " ");
 	snprintf(line, sizeof(line), "%.*s", (int)strcspn(owner, " "), owner);
@@ -542,35 +542,36 @@ static void add_growth(struct sl_make *make)
 }
 
 /* What a loop made that ended. */
-static void say_held(struct sl_answer *answer, struct sl_process *process, const struct sl_kept *kept)
+static void say_held(struct sl_answer *answer, struct sl_process *process, const struct sl_leak_line *leak_line)
 {
-	const char *line = SL_MAKE_LINE_OF(process, kept->track->stack), *joined = SL_MAKE_LINE_OF(process, kept->joined_at);
+	const char *line = SL_MAKE_LINE_OF(process, leak_line->track->stack),
+		   *joined = SL_MAKE_LINE_OF(process, leak_line->joined_at);
 	char amount[120];
-	const char *what = kept->bytes == SL_UNKNOWN ? amount : SL_ANSWER_SIZE(kept->bytes);
+	const char *what = leak_line->bytes == SL_UNKNOWN ? amount : SL_ANSWER_SIZE(leak_line->bytes);
 
-	put_amount(amount, sizeof(amount), kept, kept->amount);
+	put_amount(amount, sizeof(amount), leak_line, leak_line->amount);
 	sl_answer_headline(answer, "%s made %s that its loop left", line, what);
 	sl_answer_brief(answer, "%s made in a loop", what);
-	sl_make_stack(answer, process, kept->track->stack, "made here", 3);
-	say_kept(answer, process, kept, line);
+	sl_make_stack(answer, process, leak_line->track->stack, "made here", 3);
+	say_kept(answer, process, leak_line, line);
 	sl_answer_say(answer, SL_LABEL_WHY, "The loop around it ended, and other work came.");
 	if (*joined)
 		sl_answer_say(answer, SL_LABEL_WHY, "%s then made a block as large as all of it.", joined);
-	if (!is_graph(process, kept) || !sl_make_no_grad(answer, process, kept->track->stack, SL_LABEL_FIX))
+	if (!is_graph(process, leak_line) || !sl_make_no_grad(answer, process, leak_line->track->stack, SL_LABEL_FIX))
 		sl_answer_say(answer, SL_LABEL_FIX, "free the blocks of %s behind its loop, unless they are read later", line);
 }
 
 /* The largest of each process. */
-static void add_held(struct sl_make *make, struct sl_process *process, const struct sl_kept *kept)
+static void add_held(struct sl_make *make, struct sl_process *process, const struct sl_leak_line *line)
 {
 	struct sl_answer *answer = sl_answer_add(make->to, SL_WORD_HELD, "memory.held");
 
 	answer->process = (int)(process - make->report->processes);
-	answer->device = kept->track->device;
-	answer->bytes = kept->bytes;
-	sl_answer_figure(answer, "kept", "bytes", (double)kept->bytes);
-	say_held(answer, process, kept);
-	sl_make_next(make, answer, kept->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
+	answer->device = line->track->device;
+	answer->bytes = line->bytes;
+	sl_answer_figure(answer, "kept", "bytes", (double)line->bytes);
+	say_held(answer, process, line);
+	sl_make_next(make, answer, line->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
 }
 
 /* True: a request there was refused, for which it had to slow down. */
@@ -585,7 +586,7 @@ static bool was_refused(const struct sl_model *model, const struct sl_track *tra
 void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding)
 {
 	struct sl_process *process = &make->report->processes[finding->process];
-	const struct sl_kept *kept = finding->kept;
+	const struct sl_leak_line *leak_line = finding->leak_line;
 	bool error = sl_model_ended_by_error(process->model); /* a longer run meets it too */
 	char line[300], what[200], since[SL_FORMAT_BYTES];
 	uint64_t begun = make->report->started_unix_ns, from;
@@ -599,33 +600,34 @@ void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struc
 		return;
 	}
 	if (finding->kind == SL_FOUND_leak_kept || finding->kind == SL_FOUND_leak_growing) {
-		say_leak(make, answer, process, kept, NULL);
+		say_leak(make, answer, process, leak_line, NULL);
 		return;
 	}
 	if (finding->kind == SL_FOUND_memory_held) {
-		say_held(answer, process, kept);
+		say_held(answer, process, leak_line);
 		return;
 	}
-	sl_owners_line(process, kept->track->stack, 2, line, sizeof(line));
+	sl_owners_line(process, leak_line->track->stack, 2, line, sizeof(line));
 	if (finding->kind == SL_FOUND_memory_collected) {
-		sl_make_pace(what, sizeof(what), process, kept);
+		sl_make_pace(what, sizeof(what), process, leak_line);
 		sl_answer_headline(answer, "%s collected %s, up to %.0f blocks, and the program freed them", line, what,
-				   fmax((double)kept->track->most_blocks, (double)kept->blocks));
+				   fmax((double)leak_line->track->most_blocks, (double)leak_line->blocks));
 		sl_answer_say(answer, SL_LABEL_FIX, "if a longer run would collect more than fits, collect and free in parts");
 		return;
 	}
-	from = sl_process_unix(process, sl_leak_words_since(kept));
+	from = sl_process_unix(process, sl_leak_words_since(leak_line));
 	if (finding->kind == SL_FOUND_memory_kept_late)
 		sl_answer_headline(answer, "%s keeps nearly all that it made since %s", line,
 				   sl_format_duration(since, from > begun ? from - begun : 0));
 	else if (finding->kind == SL_FOUND_memory_filling)
 		sl_answer_headline(answer, "%s still fills, %s", line,
-				   was_refused(process->model, kept->track) ? "and was refused memory" : "more and more slowly");
+				   was_refused(process->model, leak_line->track) ? "and was refused memory"
+										 : "more and more slowly");
 	else if (finding->kind == SL_FOUND_memory_only_taken)
 		sl_answer_headline(answer, "%s keeps what it took: a leak, or what it loads", line);
 	else
 		sl_answer_headline(answer, "%s keeps handles that hold little so far", line);
-	say_kept(answer, process, kept, "it");
+	say_kept(answer, process, leak_line, "it");
 	if (finding->kind == SL_FOUND_memory_filling)
 		sl_answer_say(answer, SL_LABEL_FIX, "a cache without a limit, or one %s",
 			      error ? "whose limit is more than the device has"
@@ -659,12 +661,12 @@ static void add_all_held(struct sl_make *make)
 	for (unsigned i = 0; i < make->report->process_count; i++) {
 		struct sl_process *process = &make->report->processes[i];
 
-		for (size_t k = 0; k < process->kept.count; k++) {
-			const struct sl_kept *kept = &process->kept.item[k];
+		for (size_t k = 0; k < process->leaks_by_line.count; k++) {
+			const struct sl_leak_line *line = &process->leaks_by_line.item[k];
 
-			if (kept->verdict == SL_KEPT_HELD && kept->bytes != SL_UNKNOWN &&
-			    !leaks_at(make, process, kept->track->stack)) {
-				add_held(make, process, kept);
+			if (line->verdict == SL_KEPT_HELD && line->bytes != SL_UNKNOWN &&
+			    !leaks_at(make, process, line->track->stack)) {
+				add_held(make, process, line);
 				break;
 			}
 		}
@@ -679,8 +681,8 @@ static bool is_kept(const struct sl_make *make, const struct sl_leak_list_place 
 	for (size_t i = 0; i < make->leaks.place.count; i++) {
 		const struct sl_leak_list_place *place = &make->leaks.place.item[i];
 
-		if (place->kept && place->process == left->process && place->kept->track->kind == left->leak->kind &&
-		    place->kept->track->device == left->leak->device &&
+		if (place->leak_line && place->process == left->process && place->leak_line->track->kind == left->leak->kind &&
+		    place->leak_line->track->device == left->leak->device &&
 		    sl_place_key(process, place->stack) == sl_place_key(process, left->stack))
 			return true;
 	}
@@ -699,7 +701,7 @@ void sl_make_leaks(struct sl_make *make)
 		if (place->told)
 			continue;
 		place->told = true;
-		if (!place->kept) {
+		if (!place->leak_line) {
 			if (!is_kept(make, place))
 				add_left(make, place);
 			continue;

@@ -36,7 +36,7 @@ struct error {
 	const struct sl_operator *ran;		   /* that explains the error; NULL: none */
 	uint64_t made;				   /* that it asks for, with what it has */
 	bool fills;				   /* it is that of the story */
-	const struct sl_kept *kept;		   /* of a story that something grew; NULL: of none */
+	const struct sl_leak_line *leak_line;	   /* of a story that something grew; NULL: of none */
 	struct sl_held_by holder;
 	bool held;		   /* the holder is known: of what the story is about */
 	char in[SL_MAKE_LINE];	   /* "in `bank`", "at train.py:9": where one holds less */
@@ -71,7 +71,8 @@ static const char *step_of(char out[48], const struct error *e)
 static void say_holder(struct error *e)
 {
 	if (e->held)
-		sl_make_say_holder(e->answer, &e->holder, e->kept && e->story->count == 1 ? e->kept->bytes : e->story->bytes);
+		sl_make_say_holder(e->answer, &e->holder,
+				   e->leak_line && e->story->count == 1 ? e->leak_line->bytes : e->story->bytes);
 	e->held = false;
 }
 
@@ -320,26 +321,26 @@ static void tell_limit(struct error *e)
 
 static void tell_grew(struct error *e)
 {
-	const struct sl_kept *kept = e->kept;
+	const struct sl_leak_line *line = e->leak_line;
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	char pace[200], output[64];
 	bool own = sl_process_own(e->process, frames, e->story->stack) > 0;
 	bool fixed = own && sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
-	bool heads = !fixed && e->held && kept && sl_make_heads(&e->holder, kept->bytes);
+	bool heads = !fixed && e->held && line && sl_make_heads(&e->holder, line->bytes);
 
-	if (kept && !fixed) /* a library's loop is none of the program's */
-		sl_make_pace(pace, sizeof(pace), e->process, kept);
+	if (line && !fixed) /* a library's loop is none of the program's */
+		sl_make_pace(pace, sizeof(pace), e->process, line);
 	else
 		snprintf(pace, sizeof(pace), "%s", e->bytes);
 	HEAD(e, "%s keeps %s until the card is full", heads ? e->holder.variable : e->at, pace);
 	if (e->story->count > 1)
 		WHY(e, "%llu lines leak, %s together, most of it %s%s.", (unsigned long long)e->story->count, e->bytes,
 		    heads ? "at " : "here", heads ? e->at : "");
-	else if (kept && kept->bytes > e->story->bytes)
-		WHY(e, "%s had kept %s by then, and %s in the end.", heads ? e->at : "it", e->bytes, SL_ANSWER_SIZE(kept->bytes));
-	else if (kept)
-		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(kept->blocks), SL_NUMBER(kept->births),
-		    heads ? e->at : "it", SL_ANSWER_SIZE(kept->bytes));
+	else if (line && line->bytes > e->story->bytes)
+		WHY(e, "%s had kept %s by then, and %s in the end.", heads ? e->at : "it", e->bytes, SL_ANSWER_SIZE(line->bytes));
+	else if (line)
+		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(line->blocks), SL_NUMBER(line->births),
+		    heads ? e->at : "it", SL_ANSWER_SIZE(line->bytes));
 	if (fixed) /* what keeps it is the library's */
 		FIX(e, "leave out %s=True at %s, or call it for fewer inputs at once", output, e->at);
 	else
@@ -651,8 +652,8 @@ static bool tell_other(struct error *e, unsigned most)
 		}
 	if (largest)
 		sl_make_line(line, other, largest->stack);
-	for (size_t i = 0; i < other->kept.count && other->kept.item[i].verdict == SL_KEPT_GROWING; i++)
-		leaks |= !strcmp(line, SL_MAKE_LINE_OF(other, other->kept.item[i].track->stack));
+	for (size_t i = 0; i < other->leaks_by_line.count && other->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++)
+		leaks |= !strcmp(line, SL_MAKE_LINE_OF(other, other->leaks_by_line.item[i].track->stack));
 	alike = sl_owners_at_error(e->process, e->oom, NULL, &own) && !strcmp(line, SL_MAKE_LINE_OF(e->process, own->stack));
 	if (2 * state->context_bytes >= e->account->others[most].bytes) {
 		sl_make_line(line, other, state->context_stack);
@@ -1003,18 +1004,18 @@ static void find_holder(struct error *e)
 	const struct sl_model *model = e->process->model;
 	const struct sl_track *track = NULL;
 
-	for (size_t i = 0; e->story->kind == SL_STORY_GREW && i < e->process->kept.count && !e->kept; i++)
-		if (sl_stack_same(e->process->kept.item[i].track->stack, e->story->stack))
-			e->kept = &e->process->kept.item[i];
+	for (size_t i = 0; e->story->kind == SL_STORY_GREW && i < e->process->leaks_by_line.count && !e->leak_line; i++)
+		if (sl_stack_same(e->process->leaks_by_line.item[i].track->stack, e->story->stack))
+			e->leak_line = &e->process->leaks_by_line.item[i];
 	for (size_t i = 0; holds && !graph && i < model->tracks.count && !track; i++)
 		if (sl_stack_same(model->tracks.item[i].stack, e->story->stack))
 			track = &model->tracks.item[i];
 	e->held = is_of_a_model(e) ? sl_make_find_root(e->process, e->story->before, &e->holder)
 				   : (track || graph || !holds) &&
 					     sl_make_find_holder(e->process, track,
-								 e->kept ? e->kept->bytes
-								 : holds ? e->story->bytes
-									 : 2 * e->oom->live_bytes,
+								 e->leak_line ? e->leak_line->bytes
+								 : holds      ? e->story->bytes
+									      : 2 * e->oom->live_bytes,
 								 &e->holder) &&
 					     (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
 	snprintf(e->in, sizeof(e->in), e->held ? "in `%.*s`" : "at %.*s", SL_MAKE_LINE - 6, e->held ? e->holder.variable : e->at);
@@ -1051,12 +1052,12 @@ static void tell_once(struct error *e)
 			       (e->story->kind == SL_STORY_WEIGHTS && sl_roles_makes_weights(e->process, place->stack));
 		if (!(HOLDING >> e->story->kind & 1))
 			continue;
-		place->told |= place->kept && *e->holder.text &&
-			       sl_make_find_holder(e->process, place->kept->track, place->kept->bytes, &other) &&
+		place->told |= place->leak_line && *e->holder.text &&
+			       sl_make_find_holder(e->process, place->leak_line->track, place->leak_line->bytes, &other) &&
 			       !strcmp(other.variable, e->holder.variable) && !strcmp(other.file, e->holder.file);
 		if (sl_place_key(e->process, place->stack) != sl_place_key(e->process, e->story->stack))
 			continue;
-		lines = place->kept ? sl_make_together(e->make, i) : NULL;
+		lines = place->leak_line ? sl_make_together(e->make, i) : NULL;
 		place->told = true;
 		if (lines)
 			WHY(e, "%s leak together.", lines);

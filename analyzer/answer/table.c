@@ -71,7 +71,7 @@ static bool is_leak(struct sl_process *process, const struct sl_site *site, cons
 
 	if (!leak)
 		return false;
-	kind = leak->kept ? leak->kept->track->kind : leak->leak->kind;
+	kind = leak->leak_line ? leak->leak_line->track->kind : leak->leak->kind;
 	return site->kind == kind && sl_place_key(process, site->stack) == sl_place_key(process, leak->stack);
 }
 

@@ -229,13 +229,13 @@ static double full_by_leaks(const struct sl_process *process, const struct sl_fi
 	unsigned places;
 	double left;
 
-	memset(&now.kept, 0, sizeof(now.kept));
+	memset(&now.leaks_by_line, 0, sizeof(now.leaks_by_line));
 	sl_analysis_kept.process(&now);
 	left = sl_leak_words_full_in(&now, f->device, &places);
-	for (size_t i = now.kept.count; i--;)
-		if (now.kept.item[i].verdict == SL_KEPT_GROWING && now.kept.item[i].track->device == f->device)
-			*leak = now.kept.item[i].track;
-	free(now.kept.item);
+	for (size_t i = now.leaks_by_line.count; i--;)
+		if (now.leaks_by_line.item[i].verdict == SL_KEPT_GROWING && now.leaks_by_line.item[i].track->device == f->device)
+			*leak = now.leaks_by_line.item[i].track;
+	free(now.leaks_by_line.item);
 	return left >= 0 ? left : INFINITY;
 }
 

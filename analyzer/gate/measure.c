@@ -381,13 +381,13 @@ static void take_held(struct sl_measures *measures, struct sl_process *process)
 	struct sl_stack largest_stack = {0};
 	uint64_t bytes = 0;
 
-	for (size_t i = 0; i < process->kept.count; i++) { /* largest first */
-		const struct sl_kept *kept = &process->kept.item[i];
+	for (size_t i = 0; i < process->leaks_by_line.count; i++) { /* largest first */
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
 
-		if (kept->verdict != SL_KEPT_HELD || kept->bytes == SL_UNKNOWN)
+		if (line->verdict != SL_KEPT_HELD || line->bytes == SL_UNKNOWN)
 			continue;
-		largest_stack = bytes ? largest_stack : kept->track->stack;
-		bytes += kept->bytes - (kept->track->kind == SL_KIND_block ? 0 : kept->left_bytes);
+		largest_stack = bytes ? largest_stack : line->track->stack;
+		bytes += line->bytes - (line->track->kind == SL_KIND_block ? 0 : line->left_bytes);
 	}
 	if (bytes <= measures->held_bytes)
 		return;
@@ -402,7 +402,7 @@ static void take_leaks(struct taking *taking, struct sl_process *process)
 
 	/* a snapshot tells no end, so that its total is known only where something grows */
 	if (process->model->recording.follows_process || process->leaks.count ||
-	    (process->kept.count && process->kept.item[0].verdict == SL_KEPT_GROWING))
+	    (process->leaks_by_line.count && process->leaks_by_line.item[0].verdict == SL_KEPT_GROWING))
 		add(&taking->one, SL_MEASURE_TOTAL, "leak", "live at exit, or kept until then and growing", ended ? 0 : SL_UNKNOWN)
 			->unknown = !ended;
 	take_held(taking->measures, process);

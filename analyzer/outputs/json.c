@@ -132,22 +132,22 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 {
 	struct sl_held_by holder;
 
-	for (size_t i = 0; i < process->kept.count; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
+	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
 
 		/* the same stack may keep memory on several devices */
-		if (!sl_stack_same(kept->track->stack, finding->stack) || kept->track->device != finding->device ||
-		    kept->bytes != finding->bytes)
+		if (!sl_stack_same(line->track->stack, finding->stack) || line->track->device != finding->device ||
+		    line->bytes != finding->bytes)
 			continue;
-		sl_json_uint(j, "births", kept->births);
-		sl_json_uint(j, "kept", kept->blocks);
-		sl_json_double(j, "per_second", kept->per_second);
-		sl_json_double(j, "per_second_error", kept->per_second_error);
-		sl_json_string(j, "unit", kept->count_only ? "objects" : "bytes");
-		sl_json_uint(j, "first_ns", sl_process_unix(process, kept->track->first_ns));
-		sl_json_uint(j, "since_ns", sl_process_unix(process, sl_leak_words_since(kept)));
-		sl_json_uint(j, "last_ns", sl_process_unix(process, kept->track->last_ns));
-		if (sl_held_by_take(process, kept->track, &holder, 1))
+		sl_json_uint(j, "births", line->births);
+		sl_json_uint(j, "kept", line->blocks);
+		sl_json_double(j, "per_second", line->per_second);
+		sl_json_double(j, "per_second_error", line->per_second_error);
+		sl_json_string(j, "unit", line->count_only ? "objects" : "bytes");
+		sl_json_uint(j, "first_ns", sl_process_unix(process, line->track->first_ns));
+		sl_json_uint(j, "since_ns", sl_process_unix(process, sl_leak_words_since(line)));
+		sl_json_uint(j, "last_ns", sl_process_unix(process, line->track->last_ns));
+		if (sl_held_by_take(process, line->track, &holder, 1))
 			sl_json_holder(j, "holder", &holder);
 		return;
 	}

@@ -25,7 +25,8 @@ void sl_leak_list_line(struct sl_process *process, struct sl_stack stack, char *
 /* True: the process leaks there on a second device.  Ranks that leak there on a device each are one place. */
 static bool is_other_device(const struct sl_leak_list_place *there, const struct sl_leak_list_place *one)
 {
-	return there->kept && one->kept && there->last == one->process && there->kept->track->device != one->kept->track->device;
+	return there->leak_line && one->leak_line && there->last == one->process &&
+	       there->leak_line->track->device != one->leak_line->track->device;
 }
 
 static void take(struct sl_leak_list *list, struct sl_process *process, struct sl_leak_list_place one, unsigned kind,
@@ -39,7 +40,7 @@ static void take(struct sl_leak_list *list, struct sl_process *process, struct s
 	sl_leak_list_line(process, one.stack, key + length, sizeof(key) - (size_t)length);
 	at = sl_map_at(&list->names, key);
 	if (*at && is_other_device(&list->place.item[*at - 1], &one)) {
-		length = snprintf(key, sizeof(key), "%u on %d ", kind, one.kept->track->device);
+		length = snprintf(key, sizeof(key), "%u on %d ", kind, one.leak_line->track->device);
 		sl_leak_list_line(process, one.stack, key + length, sizeof(key) - (size_t)length);
 		at = sl_map_at(&list->names, key);
 	}
@@ -53,7 +54,7 @@ static void take(struct sl_leak_list *list, struct sl_process *process, struct s
 		return;
 	}
 	to = &list->place.item[*at - 1];
-	if (one.leak && to->kept && to->last == one.process)
+	if (one.leak && to->leak_line && to->last == one.process)
 		return; /* its births have told of this leak */
 	to->processes += to->last != one.process;
 	to->last = one.process;
@@ -72,12 +73,12 @@ static void take(struct sl_leak_list *list, struct sl_process *process, struct s
 
 static void take_process(struct sl_leak_list *list, struct sl_process *process, unsigned index)
 {
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
-		struct sl_leak_list_place one = {.process = index, .kept = kept, .weight = sl_leak_words_weight(kept)};
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
+		struct sl_leak_list_place one = {.process = index, .leak_line = line, .weight = sl_leak_words_weight(line)};
 
-		one.stack = kept->track->stack;
-		take(list, process, one, kept->track->kind, kept->bytes == SL_UNKNOWN ? 0 : kept->bytes);
+		one.stack = line->track->stack;
+		take(list, process, one, line->track->kind, line->bytes == SL_UNKNOWN ? 0 : line->bytes);
 	}
 	for (size_t i = 0; i < process->leaks.count; i++) {
 		const struct sl_leak *leak = &process->leaks.item[i];
@@ -105,7 +106,7 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 		qsort(list->place.item, list->place.count, sizeof(*list->place.item), by_weight);
 }
 
-static bool is_one_pace(const struct sl_kept *a, const struct sl_kept *b, bool multiple)
+static bool is_one_pace(const struct sl_leak_line *a, const struct sl_leak_line *b, bool multiple)
 {
 	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
 	double times = multiple && least > 0 ? round(most / least) : 1;
@@ -126,8 +127,8 @@ static size_t mark(const struct sl_leak_list *list, struct sl_report *report, co
 		const struct sl_leak_list_place *place = &list->place.item[i];
 
 		with[i] = i == first;
-		if (i != first && place->kept && !place->told && place->process == base->process &&
-		    place->processes == base->processes && is_one_pace(base->kept, place->kept, multiple)) {
+		if (i != first && place->leak_line && !place->told && place->process == base->process &&
+		    place->processes == base->processes && is_one_pace(base->leak_line, place->leak_line, multiple)) {
 			sl_place_take(&there, &report->processes[place->process], place->stack);
 			with[i] = sl_place_shared(here, &there) >= frames;
 		}
@@ -146,8 +147,8 @@ static bool do_not_leak(const struct sl_leak_list *list, struct sl_report *repor
 
 	for (size_t i = 0; i < tracks->count && wanted; i++) {
 		const struct sl_track *track = &tracks->item[i];
-		bool leaks = track->births < base->kept->births / 2 || track->kind != base->kept->track->kind ||
-			     track->device != base->kept->track->device;
+		bool leaks = track->births < base->leak_line->births / 2 || track->kind != base->leak_line->track->kind ||
+			     track->device != base->leak_line->track->device;
 
 		if (!leaks)
 			sl_leak_list_line(process, track->stack, line, sizeof(line));
@@ -172,8 +173,9 @@ static size_t mark_through(const struct sl_leak_list *list, struct sl_report *re
 		const struct sl_leak_list_place *place = &list->place.item[i];
 
 		with[i] = false;
-		if (!place->kept || place->told || place->process != base->process || place->processes != base->processes ||
-		    place->kept->track->kind != base->kept->track->kind || place->kept->track->device != base->kept->track->device)
+		if (!place->leak_line || place->told || place->process != base->process || place->processes != base->processes ||
+		    place->leak_line->track->kind != base->leak_line->track->kind ||
+		    place->leak_line->track->device != base->leak_line->track->device)
 			continue;
 		sl_place_take(&there, &report->processes[place->process], place->stack);
 		for (unsigned k = 0; k < there.via_count; k++)
@@ -202,7 +204,7 @@ size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *
 	size_t all, count;
 	char line[200];
 
-	if (!base->kept || list->place.count < least)
+	if (!base->leak_line || list->place.count < least)
 		return 1;
 	sl_place_take(&here, &report->processes[base->process], base->stack);
 	if ((count = mark_through(list, report, &here, first, with)) >= least) {
@@ -227,10 +229,10 @@ void sl_leak_list_free(struct sl_leak_list *list)
 	sl_map_free(&list->names);
 }
 
-bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept)
+bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_leak_line *line)
 {
 	struct sl_stack_frame here[SL_STACK_MAX], there[SL_STACK_MAX];
-	const struct sl_track *track = kept->track;
+	const struct sl_track *track = line->track;
 	const struct sl_stack_frame *a, *b;
 
 	if (leak->kind != track->kind || sl_place_key(process, leak->stack) != sl_place_key(process, track->stack))
@@ -247,9 +249,10 @@ static uint64_t index_key(struct sl_process *process, unsigned kind, struct sl_s
 
 void sl_leak_list_index_take(struct sl_leak_list_index *index, struct sl_process *process)
 {
-	*index = (struct sl_leak_list_index){.next = sl_memory_must(calloc(process->kept.count + 1, sizeof(*index->next)))};
-	for (size_t i = process->kept.count; i--;) {
-		const struct sl_track *track = process->kept.item[i].track;
+	*index =
+		(struct sl_leak_list_index){.next = sl_memory_must(calloc(process->leaks_by_line.count + 1, sizeof(*index->next)))};
+	for (size_t i = process->leaks_by_line.count; i--;) {
+		const struct sl_track *track = process->leaks_by_line.item[i].track;
 		uint64_t key = index_key(process, track->kind, track->stack);
 
 		index->next[i] = sl_idmap_get(&index->first, key, UINT32_MAX);
@@ -277,15 +280,15 @@ void sl_leak_list_left(struct sl_process *process,
 	for (size_t i = 0; i < process->leaks.count; i++)
 		if (sl_leak_counts(&process->leaks.item[i]))
 			take(context, process, &process->leaks.item[i]);
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
 
-		if (kept->track->kind < SL_KIND_COUNT ? !ended : kept->bytes != SL_UNKNOWN)
+		if (line->track->kind < SL_KIND_COUNT ? !ended : line->bytes != SL_UNKNOWN)
 			take(context, process,
-			     &(struct sl_leak){.stack = kept->track->stack,
-					       .kind = kept->track->kind,
-					       .device = kept->track->device,
-					       .bytes = kept->bytes,
+			     &(struct sl_leak){.stack = line->track->stack,
+					       .kind = line->track->kind,
+					       .device = line->track->device,
+					       .bytes = line->bytes,
 					       .library = "",
 					       .verdict = "kept"});
 	}

@@ -9,17 +9,17 @@
 #include "analyzer/report/report.h"
 
 struct sl_leak_list_place {
-	unsigned process;	    /* index: where most of it is */
-	const struct sl_kept *kept; /* of that process; NULL: only what was left shows it */
-	const struct sl_leak *leak; /* the same, where kept is NULL */
-	double weight;		    /* of the place in that process: bytes, or objects whose bytes are not known */
-	unsigned processes, last;   /* processes: how many leak there; last: the last of them */
-	uint64_t bytes;		    /* of all processes; objects whose cost is not known add nothing */
-	uint64_t first_bytes;	    /* in the first of these processes */
-	bool uneven;		    /* not all hold as much there */
-	struct sl_stack stack;	    /* of the place in `process` */
-	const char *where;	    /* its line (sl_leak_list_line); belongs to the list */
-	bool told;		    /* printed on the terminal */
+	unsigned process;		      /* index: where most of it is */
+	const struct sl_leak_line *leak_line; /* of that process; NULL: only what was left shows it */
+	const struct sl_leak *leak;	      /* the same, where leak_line is NULL */
+	double weight;			      /* of the place in that process: bytes, or objects whose bytes are not known */
+	unsigned processes, last;	      /* processes: how many leak there; last: the last of them */
+	uint64_t bytes;			      /* of all processes; objects whose cost is not known add nothing */
+	uint64_t first_bytes;		      /* in the first of these processes */
+	bool uneven;			      /* not all hold as much there */
+	struct sl_stack stack;		      /* of the place in `process` */
+	const char *where;		      /* its line (sl_leak_list_line); belongs to the list */
+	bool told;			      /* printed on the terminal */
 };
 
 struct sl_leak_list {
@@ -39,15 +39,15 @@ void sl_leak_list_free(struct sl_leak_list *list);
 size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, size_t least, bool *with,
 			     char *owner, size_t size);
 /* True: what was left and what the births show is one leak: of one kind, at one line. */
-bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_kept *kept);
+bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_leak_line *line);
 /* What a process keeps, by kind and place, so that what was left need not be compared with each. */
 struct sl_leak_list_index {
-	struct sl_idmap first; /* a hash of kind and place -> index into process->kept */
+	struct sl_idmap first; /* a hash of kind and place -> index into process->leaks_by_line */
 	uint32_t *next;	       /* the next with the same hash; UINT32_MAX: none */
 };
 void sl_leak_list_index_take(struct sl_leak_list_index *index, struct sl_process *process);
 void sl_leak_list_index_free(struct sl_leak_list_index *index);
-/* The first at the leak's place, in the order of process->kept, then the next one; sl_leak_list_is_at holds for no other. */
+/* The first at the leak's place in the order of process->leaks_by_line, then the next; sl_leak_list_is_at holds for no other. */
 uint32_t sl_leak_list_first(const struct sl_leak_list_index *index, struct sl_process *process, const struct sl_leak *leak);
 
 /*

@@ -56,9 +56,9 @@ static bool is_told(const struct sl_process *process, const struct sl_track *tra
 }
 
 /* How many births come at once, if always as many; else 1. */
-static double at_once(const struct sl_kept *kept)
+static double at_once(const struct sl_leak_line *line)
 {
-	return kept->bursts >= SL_SEVERAL && kept->births % kept->bursts == 0 ? (double)(kept->births / kept->bursts) : 1;
+	return line->bursts >= SL_SEVERAL && line->births % line->bursts == 0 ? (double)(line->births / line->bursts) : 1;
 }
 
 /* Steps of the program from the place's first birth to its last; 0: it allocated mostly outside of them, or none are known. */
@@ -91,19 +91,19 @@ static unsigned threads_at(const struct sl_model *model, const struct sl_track *
 }
 
 /* Steps from one time that the place allocates, `once` blocks each time, to the next; 0: not known. */
-static double steps_between(const struct sl_process *process, const struct sl_kept *kept, double once)
+static double steps_between(const struct sl_process *process, const struct sl_leak_line *line, double once)
 {
-	bool by_label = process->iterations.by_label, all = by_label || kept->rounds == process->iterations.count;
+	bool by_label = process->iterations.by_label, all = by_label || line->rounds == process->iterations.count;
 	/* Steps from the first birth to the last are one less than births; where they are those of the whole run all are counted */
 	double ends = by_label || !all ? 1 : 0;
-	double steps = by_label ? steps_meanwhile(process, kept->track)
-				: (double)(kept->rounds ? kept->rounds : process->iterations.count);
-	double births = (double)kept->births, gaps = births / once - ends;
+	double steps = by_label ? steps_meanwhile(process, line->track)
+				: (double)(line->rounds ? line->rounds : process->iterations.count);
+	double births = (double)line->births, gaps = births / once - ends;
 	double whole = round(steps / gaps), each = steps > 0 ? round(births / (steps + ends)) : 0;
 	/* A thread's first or last birth may lie outside the steps that are counted, or the first or last step have no birth */
-	double slack = threads_at(process->model, kept->track);
+	double slack = threads_at(process->model, line->track);
 
-	if (!all && kept->rounds && kept->rounds < SL_SEVERAL)
+	if (!all && line->rounds && line->rounds < SL_SEVERAL)
 		return 0;
 	if (whole > 0 && fabs(steps - whole * gaps) <= whole * slack)
 		return by_label || once == 1 || whole != once ? whole : 0; /* else its own blocks are the rounds */
@@ -118,75 +118,75 @@ static bool is_near_whole(double number)
 }
 
 /* The pace has no steps if some of them have more births than others, as where an evaluation runs between them. */
-struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_kept *kept)
+struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_leak_line *line)
 {
-	double once = at_once(kept), every = steps_between(process, kept, once);
-	double span = (double)(kept->track->last_ns - kept->track->first_ns);
+	double once = at_once(line), every = steps_between(process, line, once);
+	double span = (double)(line->track->last_ns - line->track->first_ns);
 	double told = every > 0 && every < 1 ? is_near_whole(1 / every) : is_near_whole(every) ? round(every) : every;
-	double whole = kept->blocks && once == 1 && kept->verdict != SL_KEPT_COLLECTED ? kept->amount / (double)kept->blocks : 0;
-	struct sl_leak_pace pace = {.amount = kept->per_birth * once * (told > 0 ? told / every : 1)};
+	double whole = line->blocks && once == 1 && line->verdict != SL_KEPT_COLLECTED ? line->amount / (double)line->blocks : 0;
+	struct sl_leak_pace pace = {.amount = line->per_birth * once * (told > 0 ? told / every : 1)};
 
 	/* a rate that is finer than a block says how often one is kept; of every second block the rate is about half of one */
-	if (pace.amount > 0 && pace.amount < (kept->count_only ? 1 - SL_TRACE : SL_HALF + SL_LITTLE) * whole) {
+	if (pace.amount > 0 && pace.amount < (line->count_only ? 1 - SL_TRACE : SL_HALF + SL_LITTLE) * whole) {
 		span *= whole / pace.amount;
 		told *= whole / pace.amount;
 		pace.amount = whole;
-	} else if (kept->rounds && kept->rounds < SL_SEVERAL && kept->births == kept->track->births &&
+	} else if (line->rounds && line->rounds < SL_SEVERAL && line->births == line->track->births &&
 		   span < SL_QUARTER * (double)(process->model->now_ns - process->model->first_ns)) {
-		pace.amount = kept->verdict == SL_KEPT_COLLECTED ? kept->per_birth * (double)kept->births : kept->amount;
+		pace.amount = line->verdict == SL_KEPT_COLLECTED ? line->per_birth * (double)line->births : line->amount;
 		pace.at_once = true;
 		pace.ns = span;
 		return pace;
 	}
-	pace.blocks = once > 1 && kept->blocks == kept->births && !kept->count_only && told != 1 ? once : 0;
+	pace.blocks = once > 1 && line->blocks == line->births && !line->count_only && told != 1 ? once : 0;
 	pace.steps = told;
 	pace.whole = is_near_whole(told);
-	pace.ns = kept->per_second > 0 ? pace.amount / kept->per_second * 1e9 : span / ((double)kept->births / once - 1);
+	pace.ns = line->per_second > 0 ? pace.amount / line->per_second * 1e9 : span / ((double)line->births / once - 1);
 	return pace;
 }
 
-uint64_t sl_leak_words_since(const struct sl_kept *kept)
+uint64_t sl_leak_words_since(const struct sl_leak_line *line)
 {
-	return kept->since_ns ? kept->since_ns : kept->track->first_ns;
+	return line->since_ns ? line->since_ns : line->track->first_ns;
 }
 
-void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line)
 {
-	const char *label = kept->track->last_label ? sl_defs_text(process->model->defs, kept->track->last_label) : NULL;
+	const char *label = line->track->last_label ? sl_defs_text(process->model->defs, line->track->last_label) : NULL;
 
 	out[0] = 0;
 	if (label && !(process->iterations.by_label && !strcmp(label, process->iterations.name)))
-		snprintf(out, size, ", %s %s", is_told(process, kept->track) ? "called" : "in", sl_label_words(label));
+		snprintf(out, size, ", %s %s", is_told(process, line->track) ? "called" : "in", sl_label_words(label));
 }
 
 /* Bytes that a kept byte takes on the device, which rounds blocks up: by the mean block, and at most what all were rounded. */
-static double taken_of(const struct sl_device_state *state, const struct sl_kept *kept)
+static double taken_of(const struct sl_device_state *state, const struct sl_leak_line *line)
 {
 	uint64_t rounding;
 
-	if (!state || kept->track->kind != SL_KIND_device || !kept->blocks || !kept->bytes)
+	if (!state || line->track->kind != SL_KIND_device || !line->blocks || !line->bytes)
 		return 1;
-	rounding = kept->blocks * sl_units_rounding(kept->bytes / kept->blocks);
+	rounding = line->blocks * sl_units_rounding(line->bytes / line->blocks);
 	rounding = rounding < state->hidden_peak_rounded ? rounding : state->hidden_peak_rounded;
-	return 1 + (double)rounding / (double)kept->bytes;
+	return 1 + (double)rounding / (double)line->bytes;
 }
 
 /* Bytes of the device per second; managed memory moves out of it, and imported memory is its exporter's. */
-static double rate_of(const struct sl_device_state *state, const struct sl_kept *kept)
+static double rate_of(const struct sl_device_state *state, const struct sl_leak_line *line)
 {
-	if (kept->track->kind == SL_KIND_managed || kept->track->kind == SL_KIND_imported)
+	if (line->track->kind == SL_KIND_managed || line->track->kind == SL_KIND_imported)
 		return 0;
-	if (!kept->count_only)
-		return kept->per_second * taken_of(state, kept);
-	return kept->amount > 0 && kept->bytes != SL_UNKNOWN ? kept->per_second * (double)kept->bytes / kept->amount : 0;
+	if (!line->count_only)
+		return line->per_second * taken_of(state, line);
+	return line->amount > 0 && line->bytes != SL_UNKNOWN ? line->per_second * (double)line->bytes / line->amount : 0;
 }
 
 /* True: the place takes memory of its device, at a known rate. */
-static bool fills_device(const struct sl_process *process, const struct sl_kept *kept)
+static bool fills_device(const struct sl_process *process, const struct sl_leak_line *line)
 {
-	int device = kept->track->device;
+	int device = line->track->device;
 
-	return device >= 0 && process->model->devices[device + 1] && rate_of(process->model->devices[device + 1], kept) > 0;
+	return device >= 0 && process->model->devices[device + 1] && rate_of(process->model->devices[device + 1], line) > 0;
 }
 
 /* The most that was in use: the samples' peak, or, since they miss what is freed soon, the calls' peak above what is hidden. */
@@ -218,9 +218,9 @@ static double rate_of_others(const struct sl_process *process, const struct sl_d
 
 		if (other == process || !there || !sl_process_lived(other, process->ended_unix_ns - (uint64_t)(SL_TRACE * lived)))
 			continue;
-		for (size_t k = 0; k < other->kept.count && other->kept.item[k].verdict == SL_KEPT_GROWING; k++)
-			if (other->kept.item[k].track->device == there->device)
-				rate += rate_of(there, &other->kept.item[k]);
+		for (size_t k = 0; k < other->leaks_by_line.count && other->leaks_by_line.item[k].verdict == SL_KEPT_GROWING; k++)
+			if (other->leaks_by_line.item[k].track->device == there->device)
+				rate += rate_of(there, &other->leaks_by_line.item[k]);
 	}
 	return rate;
 }
@@ -233,7 +233,7 @@ bool sl_leak_words_in_turns(const struct sl_process *process)
 		const struct sl_process *other = &report->processes[i];
 
 		if ((other->ended_unix_ns <= process->started_unix_ns || process->ended_unix_ns <= other->started_unix_ns) &&
-		    other->kept.count && other->kept.item[0].verdict == SL_KEPT_GROWING &&
+		    other->leaks_by_line.count && other->leaks_by_line.item[0].verdict == SL_KEPT_GROWING &&
 		    !strcmp(sl_stacks_program(&other->trace->header), sl_stacks_program(&process->trace->header)))
 			return true;
 	}
@@ -247,14 +247,14 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 	uint64_t used, total;
 
 	*places = 0;
-	for (size_t i = 0; i < process->kept.count && process->kept.item[i].verdict == SL_KEPT_GROWING; i++) {
-		const struct sl_kept *kept = &process->kept.item[i];
+	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
+		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
 
-		if (kept->track->device != device || kept->ended_ns || !fills_device(process, kept))
+		if (line->track->device != device || line->ended_ns || !fills_device(process, line))
 			continue;
 		++*places;
-		rate += rate_of(state, kept);
-		grown += rate_of(state, kept) * (double)(process->model->now_ns - sl_leak_words_since(kept)) / 1e9;
+		rate += rate_of(state, line);
+		grown += rate_of(state, line) * (double)(process->model->now_ns - sl_leak_words_since(line)) / 1e9;
 	}
 	seen = rate > 0 ? grown / rate : 0; /* the mean time, weighted by the rates */
 	if (state && rate > 0)
@@ -272,12 +272,12 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 	return process->trace->status == SL_STATUS_RUNNING && left >= seen ? -1 : left;
 }
 
-double sl_leak_words_weight(const struct sl_kept *kept)
+double sl_leak_words_weight(const struct sl_leak_line *line)
 {
-	return kept->bytes != SL_UNKNOWN ? (double)kept->bytes : kept->amount;
+	return line->bytes != SL_UNKNOWN ? (double)line->bytes : line->amount;
 }
 
-void sl_leak_words_add(struct sl_kept *to, const struct sl_kept *one)
+void sl_leak_words_add(struct sl_leak_line *to, const struct sl_leak_line *one)
 {
 	to->per_birth =
 		(to->per_birth * (double)to->births + one->per_birth * (double)one->births) / (double)(to->births + one->births);
@@ -295,9 +295,9 @@ void sl_leak_words_add(struct sl_kept *to, const struct sl_kept *one)
 }
 
 /* Blocks of a site that are kept; where the program's end freed them, those of the peak. */
-static uint64_t kept_of(const struct sl_model *model, const struct sl_kept *kept, const struct sl_site *site)
+static uint64_t kept_of(const struct sl_model *model, const struct sl_leak_line *line, const struct sl_site *site)
 {
-	return kept->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
+	return line->left_blocks ? site->live_blocks : sl_model_blocks_at_peak(model, site);
 }
 
 /* What all threads that allocate there keep, and the one that keeps most. */
@@ -306,14 +306,14 @@ struct keeper {
 	uint32_t thread;
 };
 
-static struct keeper keeper_of(const struct sl_model *model, const struct sl_kept *kept)
+static struct keeper keeper_of(const struct sl_model *model, const struct sl_leak_line *line)
 {
 	struct keeper keeper = {0};
 	uint64_t most = 0;
 
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
-		uint64_t live = &model->tracks.item[site->track] == kept->track ? kept_of(model, kept, site) : 0;
+		uint64_t live = &model->tracks.item[site->track] == line->track ? kept_of(model, line, site) : 0;
 
 		keeper.thread = live > most ? site->thread : keeper.thread;
 		most = live > most ? live : most;
@@ -322,19 +322,19 @@ static struct keeper keeper_of(const struct sl_model *model, const struct sl_kep
 		const struct sl_site *site = &model->sites.item[i];
 		bool its = site->thread == keeper.thread;
 
-		if (&model->tracks.item[site->track] != kept->track)
+		if (&model->tracks.item[site->track] != line->track)
 			continue;
-		keeper.live += kept_of(model, kept, site);
+		keeper.live += kept_of(model, line, site);
 		keeper.births += site->total_blocks;
-		keeper.its_live += its ? kept_of(model, kept, site) : 0;
+		keeper.its_live += its ? kept_of(model, line, site) : 0;
 		keeper.its_births += its ? site->total_blocks : 0;
 	}
 	return keeper;
 }
 
-const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept)
+const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line)
 {
-	struct keeper most = keeper_of(process->model, kept);
+	struct keeper most = keeper_of(process->model, line);
 	const struct sl_thread *thread = sl_defs_thread(process->model->defs, most.thread);
 
 	out[0] = 0;
@@ -345,10 +345,10 @@ const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process
 	return out;
 }
 
-const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_kept *kept)
+const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_leak_line *line)
 {
-	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, kept->track->stack.python);
-	const struct sl_native_stack *stack = sl_defs_native(process->model->defs, kept->track->stack.native);
+	const struct sl_python_stack *lines = sl_defs_python(process->model->defs, line->track->stack.python);
+	const struct sl_native_stack *stack = sl_defs_native(process->model->defs, line->track->stack.native);
 
 	return (lines ? lines->truncated : stack && stack->truncated)
 		       ? "; its stacks are cut, and --stack-depth 256 may show who called"

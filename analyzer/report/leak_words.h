@@ -15,10 +15,11 @@ struct sl_leak_pace {
 	bool whole;    /* steps is a whole number */
 	bool at_once;  /* it came in a small part of the run, in a few rounds */
 };
-struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_kept *kept);
+struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const struct sl_leak_line *line);
 /* ", in forward": the range of its blocks, where the rate does not name it; ", called CuPy array": their pool's word; else "". */
-void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
-uint64_t sl_leak_words_since(const struct sl_kept *kept); /* birth of the first kept block; in older summaries the place's first */
+void sl_leak_words_label(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line);
+/* Birth of the first kept block; in older summaries the place's first. */
+uint64_t sl_leak_words_since(const struct sl_leak_line *line);
 /*
  * True: another process of the same program, which leaks too, ran before this one or after it.  What a process keeps goes with it;
  * the next begins anew.
@@ -33,13 +34,13 @@ bool sl_leak_words_in_turns(const struct sl_process *process);
 double sl_leak_words_full_in(const struct sl_process *process, int device, unsigned *places);
 
 /* ", all by thread 4986, ...", where one of several threads that allocate there keeps nearly all that is left; else "". */
-const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_kept *kept);
+const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line);
 
 /* "; the stacks are cut ...", where callers of the place may be missing; else "". */
-const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_kept *kept);
+const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_leak_line *line);
 
 /* Adds what another place keeps; the track stays that of `to`. */
-void sl_leak_words_add(struct sl_kept *to, const struct sl_kept *one);
+void sl_leak_words_add(struct sl_leak_line *to, const struct sl_leak_line *one);
 
 /* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
-double sl_leak_words_weight(const struct sl_kept *kept);
+double sl_leak_words_weight(const struct sl_leak_line *line);

@@ -170,7 +170,7 @@ void sl_process_free(struct sl_process *process)
 	free(process->leaks.item);
 	free(process->growth.item);
 	free(process->heuristics.item);
-	free(process->kept.item);
+	free(process->leaks_by_line.item);
 	for (size_t k = 0; process->accounts && k < process->model->ooms.count; k++) {
 		free(process->accounts[k].cause_text);
 		free(process->accounts[k].advice);

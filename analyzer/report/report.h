@@ -53,7 +53,7 @@ struct sl_growth {
 	bool credited; /* what grew was allocated in its entries and something is kept, so it has a finding */
 };
 
-/* A place that keeps a part of what it allocates to the end of the run; analyses/leak.h. */
+/* A line that keeps a part of what it allocates to the end of the run; analyses/leak.h. */
 enum sl_leak_words_verdict {
 	SL_KEPT_GROWING, /* evenly until the end: a leak */
 	SL_KEPT_FILLING, /* more and more slowly: a cache that fills, or a leak that has just begun */
@@ -66,7 +66,7 @@ enum sl_leak_words_verdict {
 	SL_KEPT_HELD,	       /* one loop made it and ended, other work came; nothing shows whether it is used */
 	SL_KEPT_END,
 };
-struct sl_kept {
+struct sl_leak_line {
 	const struct sl_track *track; /* in the model; of several with one place the largest */
 	enum sl_leak_words_verdict verdict;
 	bool count_only;		     /* amount counts objects instead of bytes */
@@ -253,7 +253,7 @@ struct sl_finding {
 	bool lacked;		 /* a process ended for want of memory, and no call of it was refused */
 	/* What its sentences are made of besides; the analysis that finds the kind says what its numbers are. */
 	union {
-		const struct sl_kept *kept;
+		const struct sl_leak_line *leak_line;
 		const struct sl_leak *leak;
 		const struct sl_growth *growth;
 		const struct sl_heuristics *course;
@@ -291,12 +291,12 @@ struct sl_process {
 	struct sl_roles *roles;	  /* the same; roles.h */
 	unsigned image;		  /* index into the report's images */
 	char *session_id;
-	uint64_t started_unix_ns, ended_unix_ns; /* end of a killed process: its last sign of life */
-	bool gone;				 /* it had ended at the time up to which it was replayed */
-	SL_VECTOR(struct sl_leak) leaks;	 /* largest first; analyses/left_at_exit.c */
-	SL_VECTOR(struct sl_growth) growth;	 /* one per label; analyses/growth.c */
-	SL_VECTOR(struct sl_kept) kept;		 /* growing first, then largest first; analyses/leak.h */
-	unsigned measured, unmeasured;		 /* places that may keep something and were measured for it, or were too many */
+	uint64_t started_unix_ns, ended_unix_ns;      /* end of a killed process: its last sign of life */
+	bool gone;				      /* it had ended at the time up to which it was replayed */
+	SL_VECTOR(struct sl_leak) leaks;	      /* largest first; analyses/left_at_exit.c */
+	SL_VECTOR(struct sl_growth) growth;	      /* one per label; analyses/growth.c */
+	SL_VECTOR(struct sl_leak_line) leaks_by_line; /* growing first, then largest first; analyses/leak.h */
+	unsigned measured, unmeasured; /* places that may keep something and were measured for it, or were too many */
 	struct sl_iterations iterations;
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
 	/* Errors before it (Unix) have no bundle, because of the limit on their number. */

@@ -208,8 +208,8 @@ static bool answers_are_sound(const struct sl_process *process)
 			if (!growth->holders[i].library)
 				return false;
 	}
-	EACH(struct sl_kept, kept, process->kept)
-	if (!kept->track || kept->verdict >= SL_KEPT_END || kept->verdict == SL_KEPT_MEANT)
+	EACH(struct sl_leak_line, line, process->leaks_by_line)
+	if (!line->track || line->verdict >= SL_KEPT_END || line->verdict == SL_KEPT_MEANT)
 		return false;
 	EACH(struct sl_heuristics, heuristics, process->heuristics)
 	if (!is_device(heuristics->device))

@@ -23,7 +23,9 @@
 #define IN(m, shape) (IN_, m, shape)
 #define IN_(s, m, of) {AT(s, m), .kind = SL_SHAPE_STRUCT, .shape = &(of)}
 #define VECTOR(m, shape) (VECTOR_, m, shape)
-#define VECTOR_(s, m, of) {.name = #m, .at = offsetof(struct s, m.item), COUNT(s, m.count), .kind = SL_SHAPE_VECTOR, .shape = &(of)}
+#define VECTOR_(s, m, of) VECTOR_AS_(s, m, #m, of)
+#define VECTOR_AS(m, as, shape) (VECTOR_AS_, m, as, shape) /* as: the name in the file */
+#define VECTOR_AS_(s, m, as, of) {.name = as, .at = offsetof(struct s, m.item), COUNT(s, m.count), .kind = SL_SHAPE_VECTOR, .shape = &(of)}
 #define LIST(m, n, shape) (ARRAY, m, n, shape, SL_SHAPE_LIST)
 #define KEPT(m, n, shape) (ARRAY, m, n, shape, SL_SHAPE_KEPT)
 #define ARRAY(s, m, n, of, k) {AT(s, m), COUNT(s, n), .kind = (k), .shape = &(of)}
@@ -165,7 +167,7 @@ SHAPE(leak, sl_leak, STACK(stack, ), M(kind), M(device), M(bytes), M(blocks), M(
       M(library), M(growing), M(suppressed), M(bytes_per_second), M(bytes_per_step), M(r_squared), M(step));
 SHAPE(growth_holder, sl_holder_of_growth, STACK(stack, ), M(library), M(bytes_per_entry));
 SHAPE(growth, sl_growth, M(label), M(slope), M(r_squared), M(error), M(at_most), M(verdict), FIXED(holders, holder_count, growth_holder), M(inside), M(credited));
-SHAPE(kept, sl_kept, TRACK(track), M(verdict), M(count_only), M(young), M(larger), M(amount), M(births), M(blocks), M(bytes), M(per_birth), M(per_second),
+SHAPE(leak_line, sl_leak_line, TRACK(track), M(verdict), M(count_only), M(young), M(larger), M(amount), M(births), M(blocks), M(bytes), M(per_birth), M(per_second),
       M(per_second_error), M(confidence), M(since_ns), M(left_blocks), M(left_bytes), M(bursts), M(rounds), M(clock),
       STACK(clock_at, clock_), M(graph), M(ended_ns), M(bouts), STACK(joined_at, joined_));
 SHAPE(iterations, sl_iterations, M(count), M(name), M(by_label));
@@ -173,4 +175,4 @@ SHAPE(series, sl_leak_series, M(monotonic), M(monotonic_high), M(rising_share), 
       M(periodic), M(correlation), M(stepped), M(steps), M(drift), M(drift_high), M(drift_slope), M(autocorrelated));
 SHAPE(heuristics, sl_heuristics, M(device), M(samples), IN(series, series), TRACK(larger), M(larger_from), M(larger_to), M(larger_on));
 PUBLIC(sl_shape_process, sl_process, M(session_id), M(started_unix_ns), M(ended_unix_ns), M(gone), VECTOR(leaks, leak), VECTOR(growth, growth),
-       VECTOR(kept, kept), IN(iterations, iterations), VECTOR(heuristics, heuristics));
+       VECTOR_AS(leaks_by_line, "kept", leak_line), IN(iterations, iterations), VECTOR(heuristics, heuristics));

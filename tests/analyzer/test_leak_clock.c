@@ -81,9 +81,9 @@ static void train(struct program *p, const char *function, unsigned step)
 	synth_call(p->r.synth, p->thread, "range_pop");
 }
 
-static struct sl_kept judge(struct program *p, const char *function)
+static struct sl_leak_line judge(struct program *p, const char *function)
 {
-	struct sl_kept kept = {.verdict = SL_KEPT_MEANT};
+	struct sl_leak_line leak_line = {.verdict = SL_KEPT_MEANT};
 	struct sl_process process = {0};
 	unsigned line = 0;
 
@@ -98,17 +98,17 @@ static struct sl_kept judge(struct program *p, const char *function)
 		if (!frame || frame->line != 1 || strcmp(frame->function, function) != 0)
 			continue;
 		line++;
-		if (!sl_leak_judge(&process, track, (unsigned)p->r.model->tracks.count, &kept))
-			kept.verdict = SL_KEPT_MEANT;
+		if (!sl_leak_judge(&process, track, (unsigned)p->r.model->tracks.count, &leak_line))
+			leak_line.verdict = SL_KEPT_MEANT;
 	}
 	assert_int_equal(line, 1);
-	return kept;
+	return leak_line;
 }
 
 #define expect(p, function, wanted)                                                                                                \
 	do {                                                                                                                       \
-		struct sl_kept kept_ = judge(p, function);                                                                         \
-		assert_int_equal(kept_.verdict, wanted);                                                                           \
+		struct sl_leak_line line_ = judge(p, function);                                                                    \
+		assert_int_equal(line_.verdict, wanted);                                                                           \
 		replay_free(&(p)->r);                                                                                              \
 	} while (0)
 
@@ -173,7 +173,7 @@ static void a_copy_of_the_model_in_each_of_eight_epochs_leaks(void **state)
 }
 
 /* What `rounds` evaluations keep, before which a training runs, and after the last. */
-static enum sl_leak_words_verdict of_evaluations(unsigned rounds, bool stacked, struct sl_kept *kept)
+static enum sl_leak_words_verdict of_evaluations(unsigned rounds, bool stacked, struct sl_leak_line *line)
 {
 	struct program p;
 
@@ -188,22 +188,22 @@ static enum sl_leak_words_verdict of_evaluations(unsigned rounds, bool stacked, 
 		if (round + 1 == rounds && stacked)
 			make(&p, "stack", 2, (uint64_t)p.count * BLOCK);
 	}
-	*kept = judge(&p, "evaluate");
+	*line = judge(&p, "evaluate");
 	replay_free(&p.r);
-	return kept->verdict;
+	return line->verdict;
 }
 
 static void what_four_evaluations_keep_leaks_and_what_one_keeps_is_held(void **state)
 {
-	struct sl_kept kept;
+	struct sl_leak_line line;
 
-	assert_int_equal(of_evaluations(4, false, &kept), SL_KEPT_GROWING);
-	assert_int_equal(kept.bouts, 4);
-	assert_true(kept.ended_ns > 0);
-	assert_int_equal(of_evaluations(1, false, &kept), SL_KEPT_HELD);
-	assert_int_equal(kept.bouts, 1);
-	assert_int_equal(of_evaluations(4, true, &kept), SL_KEPT_HELD);
-	assert_true(kept.joined_at.python > 0);
+	assert_int_equal(of_evaluations(4, false, &line), SL_KEPT_GROWING);
+	assert_int_equal(line.bouts, 4);
+	assert_true(line.ended_ns > 0);
+	assert_int_equal(of_evaluations(1, false, &line), SL_KEPT_HELD);
+	assert_int_equal(line.bouts, 1);
+	assert_int_equal(of_evaluations(4, true, &line), SL_KEPT_HELD);
+	assert_true(line.joined_at.python > 0);
 }
 
 static void what_fills_or_warms_up_while_the_steps_go_on_is_no_leak(void **state)
@@ -365,8 +365,8 @@ static void an_ensemble_is_held(void **state)
 	process = (struct sl_process){.report = &report, .trace = p.r.trace, .model = p.r.model};
 	sl_analysis_kept.process(&process);
 	sl_analysis_kept.find_in_process(&report, 0);
-	assert_int_equal(process.kept.count, 1);
-	assert_int_equal(process.kept.item[0].verdict, SL_KEPT_HELD);
+	assert_int_equal(process.leaks_by_line.count, 1);
+	assert_int_equal(process.leaks_by_line.item[0].verdict, SL_KEPT_HELD);
 	replay_free(&p.r);
 }
 

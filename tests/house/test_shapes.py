@@ -64,7 +64,7 @@ def rows():
     """{struct: names of its rows, and of the counts beside them}"""
     found = {}
     for struct, text in re.findall(r"^(?:SHAPE|PUBLIC)\(\w+, (\w+),(.*?)\);$", SHAPES, re.S | re.M):
-        names = re.findall(r"\b(?:M|STACK|IN|VECTOR|LIST|KEPT|FIXED|WHOLE|LINE|TRACK)\((\w+)", text)
+        names = re.findall(r"\b(?:M|STACK|IN|VECTOR|VECTOR_AS|LIST|KEPT|FIXED|WHOLE|LINE|TRACK)\((\w+)", text)
         names += re.findall(r"\b(?:LIST|KEPT|FIXED)\(\w+, (\w+)", text)
         found.setdefault(struct, set()).update(names)
     return found
