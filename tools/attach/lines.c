@@ -7,14 +7,14 @@
 
 #define TABLE_WORDS    128	  /* of struct _Py_DebugOffsets: those that the layouts use */
 #define TABLE_BYTES    (1u << 20) /* a line table larger than that is not read */
-#define KNOWN	       (1u << 14) /* frames whose id is kept */
+#define NAMED	       (1u << 14) /* frames whose id is kept */
 #define HIDDEN	       UINT32_MAX /* in place of an id */
 #define DEAD	       512
 #define COPIES	       4096 /* of a code object's instructions, in free-threaded Python */
 #define FUNCTION_BYTES 1024
 #define FILE_BYTES     4096
 
-struct known {
+struct named_line {
 	struct sl_seen_line line;
 	uint32_t id;
 };
@@ -29,7 +29,7 @@ struct sl_lines {
 	const struct sl_seen_death *dead; /* memory is read from what was kept of this one; NULL: from the process */
 	struct sl_seen_death *died[DEAD]; /* those that died last, perhaps before their stacks were named */
 	unsigned deaths;
-	struct known known[KNOWN]; /* names that were given, by a hash of their lines */
+	struct named_line named[NAMED]; /* names that were given, by a hash of their lines */
 };
 
 /* --- the interpreter ------------------------------------------------------------------------------------ */
@@ -128,7 +128,7 @@ static bool has_place(void *data, const struct sl_mapping *mapping)
 	return true;
 }
 
-static uint32_t most(uint32_t a, uint32_t b)
+static uint32_t larger(uint32_t a, uint32_t b)
 {
 	return a > b ? a : b;
 }
@@ -163,7 +163,7 @@ static const char *begin(struct sl_lines *lines, const struct interpreter *found
 		.table = layout->linetable,
 	};
 
-	python.frame_bytes = most(most(python.previous, python.code), most(python.instr, python.entry)) + 8;
+	python.frame_bytes = larger(larger(python.previous, python.code), larger(python.instr, python.entry)) + 8;
 	if (python.frame_bytes >= SL_SEEN_FRAME_BYTES)
 		return "its frames are larger than expected";
 	if (!read_memory(lines, &dealloc.address, lines->code_type + layout->dealloc, 8))
@@ -401,16 +401,16 @@ uint32_t sl_lines_stack(struct sl_lines *lines, struct sl_recording *output, con
 	lines->loop = 0;
 	for (uint32_t i = 0; i < seen->count; i++) {
 		struct sl_seen_line line = {seen->line[i].code & ~SL_SEEN_LINE_ENTERED, seen->line[i].instr};
-		struct known *known = &lines->known[((line.code ^ line.instr * 31) * 0x9e3779b97f4a7c15ull >> 40) % KNOWN];
+		struct named_line *named = &lines->named[((line.code ^ line.instr * 31) * 0x9e3779b97f4a7c15ull >> 40) % NAMED];
 
-		if (!known->id || memcmp(&known->line, &line, sizeof(line))) {
-			known->id = name(lines, output, &line);
-			known->line = line;
+		if (!named->id || memcmp(&named->line, &line, sizeof(line))) {
+			named->id = name(lines, output, &line);
+			named->line = line;
 		}
-		if (!known->id)
+		if (!named->id)
 			return 0;
-		if (known->id != HIDDEN)
-			ids[count++] = known->id | (seen->line[i].code & SL_SEEN_LINE_ENTERED ? SL_PYTHON_ENTERED : 0);
+		if (named->id != HIDDEN)
+			ids[count++] = named->id | (seen->line[i].code & SL_SEEN_LINE_ENTERED ? SL_PYTHON_ENTERED : 0);
 	}
 	return sl_recording_python(output, ids, count, seen->truncated);
 }

@@ -426,7 +426,7 @@ const char *sl_probes_walk(struct sl_probes *probes, int pid, struct sl_seen_pyt
 	process = process_of(probes, pid);
 	process.python = python;
 	process.python.thread_pointer = probes->thread_pointer;
-	process.python.known = true;
+	process.python.is_known = true;
 	return put_process(probes, pid, process) ? NULL : sl_probes_refusal(errno);
 }
 
@@ -434,7 +434,7 @@ void sl_probes_walk_no_more(struct sl_probes *probes, int pid)
 {
 	struct sl_seen_process process = process_of(probes, pid);
 
-	process.python.known = false;
+	process.python.is_known = false;
 	put_process(probes, pid, process);
 }
 

@@ -221,7 +221,7 @@ static __always_inline void say_python(struct thread *thread, __u32 pid, __u32 t
 	struct sl_seen_lines *lines;
 	__u64 finalizing, first;
 
-	if (!process || !python->known || !(first = first_frame(thread, python)))
+	if (!process || !python->is_known || !(first = first_frame(thread, python)))
 		return;
 	finalizing = word(python->finalizing);
 	if (finalizing && finalizing != thread->python) /* its frames may be freed under it */

@@ -95,7 +95,7 @@ static uint64_t pool_value(int attribute, void *value)
 	{                                                                                                                          \
 		name##__fields(SHADOWS args now.done);                                                                             \
 	}
-#define ONCE(verb, ret, name, proto, args, known, answer, ...) ROW(verb, none, ret, name, proto, args, __VA_ARGS__)
+#define ONCE(verb, ret, name, proto, args, known_before, known_answer, ...) ROW(verb, none, ret, name, proto, args, __VA_ARGS__)
 #define ALSO(...)
 #define LOOKUP(...)
 #define CHECKED(...)

@@ -160,11 +160,11 @@ static __always_inline struct open_call *closed(struct thread *thread, __u32 api
 	return 0;
 }
 
-/* Hands a call over, with room for `most` copies.  The caller's frames are whole and its registers restored: stacks begin there. */
+/* Hands a call over, with room for `max_copies`.  The caller's frames are whole and its registers restored: stacks begin there. */
 static __always_inline void say_call(struct registers *at, struct thread *thread, const struct open_call *call,
-				     const struct sl_seen_row *row, __u32 copies, const int most, __u64 now_ns)
+				     const struct sl_seen_row *row, __u32 copies, const int max_copies, __u64 now_ns)
 {
-	struct sl_seen *seen = bpf_ringbuf_reserve(&ring, SL_SEEN_BYTES(most), 0);
+	struct sl_seen *seen = bpf_ringbuf_reserve(&ring, SL_SEEN_BYTES(max_copies), 0);
 	__u32 depth = thread->depth;
 
 	if (!seen) {
@@ -184,7 +184,7 @@ static __always_inline void say_call(struct registers *at, struct thread *thread
 	seen->tid = (__u32)bpf_get_current_pid_tgid();
 	seen->cgroup = bpf_get_current_cgroup_id();
 	seen->copies = copies;
-	for (int i = 0; i < most; i++) {
+	for (int i = 0; i < max_copies; i++) {
 		__u32 word = row->copy[i].word, size = row->copy[i].bytes;
 		__u64 from = word < SL_SEEN_WORDS ? call->words[word] : 0;
 

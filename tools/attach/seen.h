@@ -58,7 +58,7 @@ struct sl_seen_python {
 	__u32 cframe, cframe_previous;
 	__u32 function, file, table; /* in a code object */
 	__u32 thread_pointer;	     /* in the kernel's structure of a thread: the address that pthread_self returns */
-	__u32 known;		     /* 0: there is no interpreter, or it is not known */
+	__u32 is_known;		     /* 0: there is no interpreter, or it is not known */
 };
 
 /* A process, by its id in cookies.  Not watched: new calls are ignored, except those inside others. */

@@ -446,7 +446,7 @@ static void add_target(struct request *request, const char *target)
 		refuse_target(request, NOTHING, target, "no running program records into it");
 }
 
-static void told(const struct sl_sleepers *list, bool wake)
+static void print_sleepers(const struct sl_sleepers *list, bool wake)
 {
 	for (size_t i = 0; i < list->count; i++) {
 		const struct sl_sleeper *sleeper = &list->item[i];
@@ -464,7 +464,7 @@ static void turn(struct request *request, bool wake)
 {
 	unsigned silent = turn_sleepers(&request->sleepers, wake);
 
-	told(&request->sleepers, wake);
+	print_sleepers(&request->sleepers, wake);
 	if (silent) {
 		sl_escape_print(stderr, "stormlog-attach: %u did not answer within 10 s: stopped, or its disk hangs\n", silent);
 		fail(request, FAILED);

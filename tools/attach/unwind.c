@@ -206,7 +206,7 @@ enum { BX = 3, BP = 6, SP = 7, R12 = 12, R13, R14, R15, IP, REGISTERS }; /* as D
 
 struct frame {
 	uint64_t value[REGISTERS];
-	uint32_t known; /* a bit for each */
+	uint32_t known_registers; /* a bit for each */
 };
 
 static bool read_word(const struct sl_seen_native *seen, uint64_t address, uint64_t *value)
@@ -237,7 +237,7 @@ static bool evaluate(const struct sl_seen_native *seen, const struct frame *fram
 			return false;
 		} else if (op->atom == DW_OP_call_frame_cfa) {
 			stack[n++] = cfa;
-		} else if (reg < REGISTERS && frame->known >> reg & 1) {
+		} else if (reg < REGISTERS && frame->known_registers >> reg & 1) {
 			stack[n++] = frame->value[reg] + (wide ? op->number2 : op->number);
 		} else {
 			return false;
@@ -259,7 +259,7 @@ static bool restore(const struct sl_seen_native *seen, const struct frame *frame
 		return false;
 	*value = frame->value[reg];
 	if (!count)
-		return !op && frame->known >> reg & 1;
+		return !op && frame->known_registers >> reg & 1;
 	if (op[count - 1].atom == DW_OP_stack_value)
 		return evaluate(seen, frame, cfa, op, count - 1, value);
 	return evaluate(seen, frame, cfa, op, count, value) && read_word(seen, *value, value);
@@ -270,7 +270,7 @@ enum step { OUT, LAST, CUT };
 /* Goes to the calling frame, whose stack pointer is *cfa. */
 static enum step step(const struct sl_seen_native *seen, const struct rule *rule, struct frame *frame)
 {
-	struct frame out = {.known = 1u << SP};
+	struct frame out = {.known_registers = 1u << SP};
 	size_t count;
 	uint64_t cfa, value;
 	Dwarf_Op room[3], *op;
@@ -283,10 +283,10 @@ static enum step step(const struct sl_seen_native *seen, const struct rule *rule
 	for (int reg = 0; reg < REGISTERS; reg++)
 		if ((rule->signal || (CALLERS_OWN | 1u << IP) >> reg & 1) && restore(seen, frame, rule, cfa, reg, &value)) {
 			out.value[reg] = value;
-			out.known |= 1u << reg;
+			out.known_registers |= 1u << reg;
 		}
 	*frame = out;
-	return out.known >> IP & 1 ? OUT : CUT;
+	return out.known_registers >> IP & 1 ? OUT : CUT;
 }
 
 struct stack {
@@ -297,7 +297,7 @@ struct stack {
 
 static void unwind_frames(struct sl_unwind *unwind, const struct sl_seen_native *seen, struct stack *stack)
 {
-	struct frame frame = {.known = CALLERS_OWN | 1u << SP | 1u << IP};
+	struct frame frame = {.known_registers = CALLERS_OWN | 1u << SP | 1u << IP};
 	enum step how = OUT;
 	bool signal = false; /* it was interrupted by a signal: it is at its address and not behind a call */
 

@@ -132,7 +132,7 @@ static bool before_bytes(long pid, uint64_t *bytes)
 {
 	static struct process list[PROCESSES];
 	unsigned devices = 0;
-	bool known = false;
+	bool is_listed = false;
 
 	*bytes = 0;
 	if (!open_nvml() || count_of(&devices))
@@ -146,10 +146,10 @@ static bool before_bytes(long pid, uint64_t *bytes)
 		for (unsigned i = 0; i < count; i++)
 			if (list[i].pid == (unsigned long)pid && list[i].bytes != NOT_AVAILABLE) {
 				*bytes += list[i].bytes;
-				known = true;
+				is_listed = true;
 			}
 	}
-	return known;
+	return is_listed;
 }
 
 #define LOOK_MS	 20  /* the kernel's buffer holds 16 MiB: more than 20 000 calls, or 500 native stacks in its half */
@@ -180,8 +180,8 @@ struct watched {
 	bool gone;
 	uint64_t program, loads; /* what it ran, and how often it had loaded libraries, when these were looked for last */
 	bool said_no_main;
-	struct library *known; /* libraries that were examined already */
-	size_t known_count, known_capacity;
+	struct library *examined; /* libraries that were examined already */
+	size_t examined_count, examined_capacity;
 };
 
 struct sl_attach_watch {
@@ -310,11 +310,11 @@ struct look {
 
 static bool is_known(struct watched *one, struct library library)
 {
-	for (size_t i = 0; i < one->known_count; i++)
-		if (one->known[i].device == library.device && one->known[i].inode == library.inode)
+	for (size_t i = 0; i < one->examined_count; i++)
+		if (one->examined[i].device == library.device && one->examined[i].inode == library.inode)
 			return true;
-	one->known = sl_attach_room(one->known, one->known_count, &one->known_capacity, sizeof(*one->known));
-	one->known[one->known_count++] = library;
+	one->examined = sl_attach_room(one->examined, one->examined_count, &one->examined_capacity, sizeof(*one->examined));
+	one->examined[one->examined_count++] = library;
 	return false;
 }
 
@@ -358,28 +358,28 @@ static bool add_library(void *data, const struct sl_mapping *mapping)
 static struct look add_libraries(struct sl_attach_watch *watch, struct watched *one)
 {
 	struct look look = {.watch = watch, .one = one};
-	size_t known;
+	size_t before;
 
 	do {
-		known = one->known_count;
+		before = one->examined_count;
 		one->loads = watch->probes ? sl_probes_loads(watch->probes, (int)one->pid) : 0;
 		sl_mappings_each(one->pid, add_library, &look);
-		if (!one->known_count || !watch->probes)
+		if (!one->examined_count || !watch->probes)
 			return look;
 		find_lines(watch, one);
 		if (!one->unwind && !one->no_unwind)
 			one->unwind = sl_unwind_new(one->pid, watch->probes, &one->no_unwind);
-	} while (one->known_count > known);
+	} while (one->examined_count > before);
 	return look;
 }
 
-static void say_no_stacks(const struct watched *one, const char *which, const char *why, bool *said)
+static void say_no_stacks(const struct watched *one, const char *which, const char *why, bool *reported)
 {
 	char text[256];
 
-	if (!why || *said)
+	if (!why || *reported)
 		return;
-	*said = true;
+	*reported = true;
 	snprintf(text, sizeof(text), "no %s stacks: %s", which, why);
 	sl_recording_note(one->output, text);
 	sl_escape_print(stderr, "stormlog-attach: %ld: %s\n", one->pid, text);
@@ -404,7 +404,7 @@ static void free_parts(struct watched *one)
 {
 	sl_lines_free(one->lines);
 	sl_unwind_free(one->unwind);
-	free(one->known);
+	free(one->examined);
 }
 
 const char *sl_watch_add(struct sl_attach_watch *watch, long pid)
@@ -575,8 +575,8 @@ static void begin_again(struct sl_attach_watch *watch, struct watched *one)
 	free_parts(one);
 	one->lines = NULL;
 	one->unwind = NULL;
-	one->known = NULL;
-	one->known_count = one->known_capacity = 0;
+	one->examined = NULL;
+	one->examined_count = one->examined_capacity = 0;
 	one->no_lines = one->no_unwind = NULL;
 	sl_probes_walk_no_more(watch->probes, (int)one->pid);
 	look = add_libraries(watch, one);
