@@ -2,7 +2,7 @@
 /*
  * The series that Prometheus reads: names, labels and values.  UUID, gpu, Hostname, GPU_I_ID, GPU_I_PROFILE, pod, namespace,
  * container and hpc_job are spelled as dcgm-exporter spells them, so that both can be joined.  The number of series is bounded:
- * families x devices of at most exporter->most processes, and for each the largest libraries.
+ * families x devices of at most exporter->max_processes processes, and for each the largest libraries.
  */
 #include <ctype.h>
 #include <limits.h>
@@ -75,7 +75,7 @@ static void split(struct sl_exporter_where *where, const char *name)
 	copy(where->container, sizeof(where->container), container + 1, (size_t)(end - container - 1));
 }
 
-static void told(char *to, size_t size, const struct sl_header *header, const char *key)
+static void copy_metadata(char *to, size_t size, const struct sl_header *header, const char *key)
 {
 	for (unsigned i = 0; i < header->metadata_count && !*to; i++)
 		if (header->metadata[i].name && header->metadata[i].value && !strcmp(header->metadata[i].name, key))
@@ -95,9 +95,9 @@ void sl_exporter_where(struct sl_exporter_where *where, const char *root, const 
 			globfree(&found);
 		}
 	}
-	told(where->pod, sizeof(where->pod), &process->trace->header, "pod");
-	told(where->namespace, sizeof(where->namespace), &process->trace->header, "namespace");
-	told(where->container, sizeof(where->container), &process->trace->header, "container");
+	copy_metadata(where->pod, sizeof(where->pod), &process->trace->header, "pod");
+	copy_metadata(where->namespace, sizeof(where->namespace), &process->trace->header, "namespace");
+	copy_metadata(where->container, sizeof(where->container), &process->trace->header, "container");
 }
 
 /*
@@ -144,7 +144,7 @@ struct series {
 /* NAN: the process has no such series. */
 typedef double value_of(const struct series *s);
 
-static double known(uint64_t bytes)
+static double bytes_or_nan(uint64_t bytes)
 {
 	return bytes == SL_UNKNOWN ? NAN : (double)bytes;
 }
@@ -161,12 +161,12 @@ static double peak(const struct series *s)
 
 static double allocated(const struct series *s)
 {
-	return known(s->figures.allocated);
+	return bytes_or_nan(s->figures.allocated);
 }
 
 static double reserved(const struct series *s)
 {
-	return known(s->figures.reserved);
+	return bytes_or_nan(s->figures.reserved);
 }
 
 static double growth(const struct series *s)
@@ -362,7 +362,7 @@ static unsigned shown(const struct sl_exporter *exporter, unsigned *index, unsig
 	for (unsigned i = 0; i < sl_follow_count(exporter->follow); i++) {
 		if (is_past(exporter, i))
 			continue;
-		if (count < exporter->most)
+		if (count < exporter->max_processes)
 			index[count++] = i;
 		else
 			++*left_out;

@@ -216,7 +216,7 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 		{"once", 0, NULL, 'o'},	  {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
 	char *end = "";
 	int option;
-	long most;
+	long number;
 
 	while ((option = sl_exact_getopt(argc, argv, "l:", table)) != -1) {
 		switch (option) {
@@ -230,8 +230,8 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 			*SL_PUSH(&exporter->names) = optarg;
 			break;
 		case 'm':
-			most = strtol(optarg, &end, 10);
-			exporter->most = most > 0 && most <= INT_MAX ? (unsigned)most : 0;
+			number = strtol(optarg, &end, 10);
+			exporter->max_processes = number > 0 && number <= INT_MAX ? (unsigned)number : 0;
 			break;
 		case 'o':
 			*once = true;
@@ -245,7 +245,7 @@ static int parse(struct sl_exporter *exporter, int argc, char **argv, const char
 		default:
 			return 2;
 		}
-		if (*end || !exporter->most)
+		if (*end || !exporter->max_processes)
 			return sl_escape_fail("stormlog-exporter", 2, "%s is not what this option takes", optarg);
 	}
 	return -1;
@@ -281,7 +281,7 @@ static void end_when_asked(void)
 
 int main(int argc, char **argv)
 {
-	struct sl_exporter exporter = {.follow = sl_follow_new(), .root = "", .most = MOST};
+	struct sl_exporter exporter = {.follow = sl_follow_new(), .root = "", .max_processes = MOST};
 	const char *listen = "127.0.0.1:9836";
 	char node[SL_HOST_HEADER_MAX] = "";
 	bool once = false;
