@@ -21,7 +21,7 @@ static bool course_take(void *context, const struct sl_store_point *point)
 	*to = (struct sl_course_point){point->run, point->when_ns, point->value, ""};
 	if (point->commit)
 		snprintf(to->commit, sizeof(to->commit), "%.12s", point->commit);
-	course->most = point->value > course->most ? point->value : course->most;
+	course->max_value = point->value > course->max_value ? point->value : course->max_value;
 	return course->points.count < POINTS_MAX;
 }
 

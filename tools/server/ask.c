@@ -2,13 +2,13 @@
 #include "tools/server/server.h"
 #include "common/now.h"
 
-int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t most)
+int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t limit)
 {
 	const char *text = sl_request_argument(request, name);
 	char *end;
 	long long number = text ? strtoll(text, &end, 10) : absent;
 
-	return text && (end == text || *end || number < 0) ? absent : number > most ? most : number;
+	return text && (end == text || *end || number < 0) ? absent : number > limit ? limit : number;
 }
 
 /* The argument that is unknown or has an invalid value; NULL: none. */

@@ -211,10 +211,10 @@ static void say_stored(struct sl_request *request, uint64_t size)
 {
 	char number[24], run[257] = "waiting";
 	const char *const header[][2] = {{"Upload-Offset", number}, {"Run", run}, {0}};
-	bool known;
+	bool is_known;
 
 	snprintf(number, sizeof(number), "%" PRIu64, size);
-	if (sl_runs_known(request->server, request->rest, &known) && known)
+	if (sl_runs_known(request->server, request->rest, &is_known) && is_known)
 		snprintf(run, sizeof(run), "kept");
 	else
 		runs_unreadable(request->server, request->rest, run, sizeof(run));

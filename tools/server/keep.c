@@ -26,7 +26,7 @@ struct keeping {
 	SL_VECTOR(struct run) runs; /* newest first */
 	SL_VECTOR(struct project) projects;
 	/* Runs on both sides of a change of a project's peak, and the run that confirmed the change; ascending */
-	SL_VECTOR(int64_t) beside;
+	SL_VECTOR(int64_t) adjacent;
 };
 
 static bool take(void *context, const struct sl_card *card)
@@ -47,7 +47,7 @@ static bool take(void *context, const struct sl_card *card)
 	return true;
 }
 
-static bool take_beside(struct keeping *k, struct sl_store *store, const char *project)
+static bool take_adjacent(struct keeping *k, struct sl_store *store, const char *project)
 {
 	struct sl_query query;
 	struct sl_course course;
@@ -58,7 +58,7 @@ static bool take_beside(struct keeping *k, struct sl_store *store, const char *p
 	if (fine)
 		for (size_t i = 0; i < course.change_count; i++)
 			for (size_t at = course.changes[i].at - 1; at <= course.changes[i].at + 1 && at < course.points.count; at++)
-				*SL_PUSH(&k->beside) = course.points.item[at].run;
+				*SL_PUSH(&k->adjacent) = course.points.item[at].run;
 	sl_course_free(&course);
 	sl_query_free(&query);
 	return fine;
@@ -72,15 +72,15 @@ static bool take_all(struct keeping *k, struct sl_store *store)
 	const char *name;
 
 	for (size_t at = 0; fine && (name = sl_map_next(&k->names, &at));)
-		fine = take_beside(k, store, name);
-	if (k->beside.count)
-		qsort(k->beside.item, k->beside.count, sizeof(*k->beside.item), sl_stats_by_number);
+		fine = take_adjacent(k, store, name);
+	if (k->adjacent.count)
+		qsort(k->adjacent.item, k->adjacent.count, sizeof(*k->adjacent.item), sl_stats_by_number);
 	return fine;
 }
 
-static bool is_beside(const struct keeping *k, int64_t run)
+static bool is_adjacent(const struct keeping *k, int64_t run)
 {
-	return k->beside.count && bsearch(&run, k->beside.item, k->beside.count, sizeof(run), sl_stats_by_number);
+	return k->adjacent.count && bsearch(&run, k->adjacent.item, k->adjacent.count, sizeof(run), sl_stats_by_number);
 }
 
 /* Age counts from arrival at the server, since the clocks of recorded machines may be wrong. */
@@ -128,7 +128,7 @@ static void consider(struct keeping *k, struct sl_store *store, const struct run
 	close(fd);
 	project->count++;
 	project->bytes += bytes;
-	if (run->pinned || is_beside(k, run->run) ||
+	if (run->pinned || is_adjacent(k, run->run) ||
 	    !(is_old(server, &st) || (server->keep_count && project->count > server->keep_count) ||
 	      (server->keep_bytes && project->bytes > server->keep_bytes)))
 		return;
@@ -149,11 +149,11 @@ static void consider_failed(void *context, const char *name, const struct stat *
 	struct sl_server *server = context;
 	char path[SL_PACKS_NAME + 64];
 	struct stat failed;
-	bool known;
+	bool is_known;
 
 	sl_places_of(name, "failed", path);
 	if (!is_old(server, st) || fstatat(server->packs.folder, path, &failed, AT_SYMLINK_NOFOLLOW) ||
-	    !sl_runs_known(server, name, &known) || known)
+	    !sl_runs_known(server, name, &is_known) || is_known)
 		return;
 	remove_pages(server, name);
 	sl_packs_remove(&server->packs, name);
@@ -177,6 +177,6 @@ void sl_keep(struct sl_server *server)
 		sl_packs_each(&server->packs, consider_failed, server);
 	SL_DROP(&k.runs);
 	SL_DROP(&k.projects);
-	SL_DROP(&k.beside);
+	SL_DROP(&k.adjacent);
 	sl_map_free(&k.names);
 }

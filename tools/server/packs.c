@@ -281,12 +281,12 @@ static void drop(struct sl_packs *packs, struct sl_incoming *in)
 	sl_packs_leave(in);
 }
 
-/* Hashes up to `most` more of the bytes that are in the file.  False: errno. */
-static bool hash_on(struct sl_incoming *in, uint64_t most)
+/* Hashes up to `limit` more of the bytes that are in the file.  False: errno. */
+static bool hash_on(struct sl_incoming *in, uint64_t limit)
 {
 	char buffer[1 << 16];
 
-	for (uint64_t left = in->size - in->hash.length < most ? in->size - in->hash.length : most; left;) {
+	for (uint64_t left = in->size - in->hash.length < limit ? in->size - in->hash.length : limit; left;) {
 		ssize_t got = pread(in->fd, buffer, left < sizeof(buffer) ? left : sizeof(buffer), (off_t)in->hash.length);
 
 		if (got < 0 && errno == EINTR)
@@ -303,7 +303,7 @@ static bool hash_on(struct sl_incoming *in, uint64_t most)
 
 struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *in, const void *bytes, uint64_t size)
 {
-	const uint64_t most = 4 * size; /* so that little is left to hash at the end, even if an upload continues an earlier one */
+	const uint64_t hash_bytes = 4 * size; /* so that little is left at the end, even if an upload continues an earlier one */
 	const char *at = bytes;
 
 	if (in->size + size > packs->pack_max) {
@@ -331,7 +331,7 @@ struct sl_http_outcome sl_packs_add(struct sl_packs *packs, struct sl_incoming *
 		in->size += (uint64_t)wrote;
 		__atomic_fetch_add(&packs->used, (uint64_t)wrote, __ATOMIC_RELAXED);
 	}
-	if (!hash_on(in, most)) {
+	if (!hash_on(in, hash_bytes)) {
 		int error = errno;
 
 		drop(packs, in);

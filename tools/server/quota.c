@@ -23,10 +23,10 @@ static struct {
 		uint64_t bytes;
 		size_t project;
 	})
-	taken;
+	runs;
 	SL_VECTOR(uint64_t) sums;
-	bool known;
-} held;
+	bool is_read;
+} usage;
 
 uint64_t sl_quota_taken(const struct sl_server *server, const char *pack)
 {
@@ -44,27 +44,27 @@ uint64_t sl_quota_taken(const struct sl_server *server, const char *pack)
 /* The caller holds the mutex, here and below. */
 static size_t project_number(const char *project)
 {
-	uintptr_t *number = sl_map_at(&held.projects, project ? project : "");
+	uintptr_t *number = sl_map_at(&usage.projects, project ? project : "");
 
 	if (!*number) {
-		*SL_PUSH(&held.sums) = 0;
-		*number = held.sums.count;
+		*SL_PUSH(&usage.sums) = 0;
+		*number = usage.sums.count;
 	}
 	return *number - 1;
 }
 
 static void hold(const char *pack, size_t project, uint64_t bytes)
 {
-	uintptr_t *number = sl_map_at(&held.packs, pack);
+	uintptr_t *number = sl_map_at(&usage.packs, pack);
 
 	if (!*number) {
-		memset(SL_PUSH(&held.taken), 0, sizeof(*held.taken.item));
-		*number = held.taken.count;
+		memset(SL_PUSH(&usage.runs), 0, sizeof(*usage.runs.item));
+		*number = usage.runs.count;
 	}
-	held.sums.item[held.taken.item[*number - 1].project] -= held.taken.item[*number - 1].bytes;
-	held.sums.item[project] += bytes;
-	held.taken.item[*number - 1].project = project;
-	held.taken.item[*number - 1].bytes = bytes;
+	usage.sums.item[usage.runs.item[*number - 1].project] -= usage.runs.item[*number - 1].bytes;
+	usage.sums.item[project] += bytes;
+	usage.runs.item[*number - 1].project = project;
+	usage.runs.item[*number - 1].bytes = bytes;
 }
 
 static bool add(void *context, const struct sl_card *card)
@@ -78,8 +78,8 @@ static bool know(struct sl_server *server, struct sl_store *store)
 {
 	struct sl_store_ask all = {.order = -1};
 
-	held.known = held.known || sl_store_runs(store, &all, add, server);
-	return held.known;
+	usage.is_read = usage.is_read || sl_store_runs(store, &all, add, server);
+	return usage.is_read;
 }
 
 /* True also where the catalogue does not answer.  takes: a run that fits is counted from now on. */
@@ -94,8 +94,9 @@ static bool has_room(struct sl_server *server, struct sl_store *store, const cha
 	pthread_mutex_lock(&mutex);
 	fine = know(server, store);
 	to = project_number(project);
-	number = sl_map_find(&held.packs, pack);
-	others = held.sums.item[to] - (number && held.taken.item[number - 1].project == to ? held.taken.item[number - 1].bytes : 0);
+	number = sl_map_find(&usage.packs, pack);
+	others =
+		usage.sums.item[to] - (number && usage.runs.item[number - 1].project == to ? usage.runs.item[number - 1].bytes : 0);
 	fine = !fine || others + bytes <= server->project_bytes;
 	if (fine && takes)
 		hold(pack, to, bytes);
@@ -108,9 +109,9 @@ void sl_quota_changed(const struct sl_server *server, const char *pack)
 	uintptr_t number;
 
 	pthread_mutex_lock(&mutex);
-	number = sl_map_find(&held.packs, pack);
+	number = sl_map_find(&usage.packs, pack);
 	if (number)
-		hold(pack, held.taken.item[number - 1].project, sl_quota_taken(server, pack));
+		hold(pack, usage.runs.item[number - 1].project, sl_quota_taken(server, pack));
 	pthread_mutex_unlock(&mutex);
 }
 
@@ -136,14 +137,14 @@ bool sl_quota_admits(struct sl_server *server, struct sl_store *store, const cha
 bool sl_quota_refuses(struct sl_server *server, struct sl_store *store, const char *pack)
 {
 	struct refused found;
-	bool known = false;
+	bool is_refused = false;
 
 	pthread_mutex_lock(&mutex);
-	for (unsigned i = 0; i < REFUSED_MAX && !known; i++)
+	for (unsigned i = 0; i < REFUSED_MAX && !is_refused; i++)
 		if (!strcmp(refused[i].pack, pack)) {
 			found = refused[i];
-			known = true;
+			is_refused = true;
 		}
 	pthread_mutex_unlock(&mutex);
-	return known && store && !has_room(server, store, found.named ? found.project : NULL, pack, found.bytes, false);
+	return is_refused && store && !has_room(server, store, found.named ? found.project : NULL, pack, found.bytes, false);
 }

@@ -96,13 +96,13 @@ enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const c
 	return outcome;
 }
 
-bool sl_runs_known(struct sl_server *server, const char *pack, bool *known)
+bool sl_runs_known(struct sl_server *server, const char *pack, bool *is_known)
 {
 	struct sl_store *store = sl_runs_store(server);
 	int64_t run = 0;
 	bool fine = store && sl_store_find(store, pack, &run);
 
-	*known = fine && run;
+	*is_known = fine && run;
 	if (store && !fine)
 		sl_escape_print(stderr, "stormlog-server: pack %s: %s\n", pack, sl_store_why(store));
 	return fine;

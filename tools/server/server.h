@@ -90,7 +90,7 @@ struct sl_tokens {
 	pthread_mutex_t mutex;
 	struct timespec changed;
 	ino_t file;
-	int said; /* why the file could not be read: each request tries again, but says it once; 0: it was read */
+	int reported_error; /* why the file could not be read: each request tries again, but says it once; 0: it was read */
 	SL_VECTOR(struct sl_token) token;
 };
 
@@ -203,8 +203,8 @@ enum sl_runs_put {
 /* Takes the card that a child made from an untrusted pack, and tells its project ("": none). */
 enum sl_runs_put sl_runs_put(struct sl_server *server, const char *pack, const char *text, size_t size,
 			     char project[SL_CARD_TEXT + 1]);
-/* *known: the pack's run is in the catalogue.  False: the catalogue does not answer, which was printed. */
-bool sl_runs_known(struct sl_server *server, const char *pack, bool *known);
+/* *is_known: the pack's run is in the catalogue.  False: the catalogue does not answer, which was printed. */
+bool sl_runs_known(struct sl_server *server, const char *pack, bool *is_known);
 
 /* Reads from a request's arguments what is asked of the catalogue. */
 
@@ -222,7 +222,7 @@ struct sl_ask {
 /* False: the store cannot be opened, or an argument is wrong (400); the request has been answered. */
 bool sl_ask_begin(struct sl_ask *ask, struct sl_request *request);
 void sl_ask_end(struct sl_ask *ask);
-int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t most);
+int64_t sl_ask_number(const struct sl_request *request, const char *name, int64_t absent, int64_t limit);
 
 /* The files of tools/server/web/, compiled in as bytes (embed.py). */
 
@@ -250,7 +250,7 @@ struct sl_course {
 	SL_VECTOR(struct sl_course_point) points; /* one for each run that has the value, oldest first */
 	struct sl_series_change changes[SL_COURSE_CHANGES];
 	size_t change_count;
-	int64_t most;
+	int64_t max_value;
 };
 
 /* Reads a metric by its number, or if that is 0 a field of the card.  False: the store failed. */
@@ -331,7 +331,7 @@ struct sl_job {
 /* All zeroes is an empty queue. */
 struct sl_jobs {
 	SL_VECTOR(struct sl_job) list;
-	size_t taken;	       /* the first so many of the list */
+	size_t taken_count;    /* the first so many of the list */
 	struct sl_map waiting; /* keys of the others; the word of one that was taken is 0 */
 };
 

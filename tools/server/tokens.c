@@ -57,7 +57,7 @@ static bool read_tokens(struct sl_tokens *tokens)
 		else if (*line != '\n')
 			wrong = wrong ? wrong : number + 1;
 	error = in && feof(in) ? 0 : errno;
-	if (error && error != tokens->said)
+	if (error && error != tokens->reported_error)
 		sl_escape_print(stderr, "stormlog-server: tokens: %s\n", error == ELOOP ? "a link" : strerror(error));
 	else if (wrong && !error)
 		sl_escape_print(stderr, "stormlog-server: tokens: line %u is not NAME RIGHTS SHA256\n", wrong);
@@ -66,7 +66,7 @@ static bool read_tokens(struct sl_tokens *tokens)
 		fclose(in);
 	else if (fd >= 0)
 		close(fd);
-	tokens->said = error;
+	tokens->reported_error = error;
 	if (passes(error)) {
 		tokens->token.count = before;
 		tokens->changed = (struct timespec){0};

@@ -31,7 +31,7 @@ static double *stand(const struct trend *trend)
 {
 	const struct sl_course_point *points = trend->course.points.item;
 	size_t count = trend->course.points.count, places = 0;
-	double *x = sl_memory_must(calloc(count + 1, sizeof(*x))), most = 1;
+	double *x = sl_memory_must(calloc(count + 1, sizeof(*x))), span = 1;
 	struct sl_map commits = {0};
 
 	for (size_t i = 0; i < count; i++) {
@@ -43,10 +43,10 @@ static double *stand(const struct trend *trend)
 			*place = places;
 		x[i] = trend->axis == AXIS_TIME ? (double)(points[i].when_ns - points[0].when_ns)
 						: (double)(place ? *place : places) - 1;
-		most = x[i] > most ? x[i] : most;
+		span = x[i] > span ? x[i] : span;
 	}
 	for (size_t i = 0; i < count; i++)
-		x[i] /= most;
+		x[i] /= span;
 	sl_map_free(&commits);
 	return x;
 }
@@ -91,19 +91,19 @@ static const struct sl_series_change *course_change(const struct sl_course *cour
 
 static void put_picture(struct trend *trend, bool bytes)
 {
-	char most[SL_FORMAT_BYTES], x[24], y[24], run[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES];
+	char max_text[SL_FORMAT_BYTES], x[24], y[24], run[SL_FORMAT_BYTES], value[SL_FORMAT_BYTES];
 	double *at = stand(trend);
 
 	sl_html(trend->page,
 		"<svg viewBox='0 0 960 260' role='img' aria-label='over runs, oldest first'><text x='0' y='12'>$</text>"
 		"<text x='0' y='240'>0</text><line class='axis' x1='70' y1='240' x2='960' y2='240'/><polyline class='line'"
 		" points='",
-		bytes ? sl_html_size(most, trend->course.most) : sl_html_number(most, trend->course.most));
+		bytes ? sl_html_size(max_text, trend->course.max_value) : sl_html_number(max_text, trend->course.max_value));
 	for (unsigned circles = 0; circles < 2; circles++) {
 		for (size_t i = 0; i < trend->course.points.count; i++) {
 			const struct sl_course_point *p = &trend->course.points.item[i];
 			bool changed = course_change(&trend->course, i) != NULL;
-			double part = trend->course.most ? (double)p->value / (double)trend->course.most : 0;
+			double part = trend->course.max_value ? (double)p->value / (double)trend->course.max_value : 0;
 
 			snprintf(x, sizeof(x), "%.1f", 75 + (WIDTH - 80) * at[i]);
 			snprintf(y, sizeof(y), "%.1f", HEIGHT - part * (HEIGHT - 10));

@@ -41,14 +41,14 @@ static bool has_job(const struct sl_jobs *jobs, const struct sl_job *job)
 
 static size_t count_jobs(const struct sl_jobs *jobs)
 {
-	return jobs->list.count - jobs->taken;
+	return jobs->list.count - jobs->taken_count;
 }
 
 static void free_jobs(struct sl_jobs *jobs)
 {
 	SL_DROP(&jobs->list);
 	sl_map_free(&jobs->waiting);
-	jobs->taken = 0;
+	jobs->taken_count = 0;
 }
 
 /* Makes the queue anew, so that it needs no more memory than what waits. */
@@ -56,7 +56,7 @@ static void forget_taken(struct sl_jobs *jobs)
 {
 	struct sl_jobs left = {0};
 
-	for (size_t i = jobs->taken; i < jobs->list.count; i++)
+	for (size_t i = jobs->taken_count; i < jobs->list.count; i++)
 		put_job(&left, &jobs->list.item[i]);
 	free_jobs(jobs);
 	*jobs = left;
@@ -65,12 +65,12 @@ static void forget_taken(struct sl_jobs *jobs)
 /* The count is not 0. */
 static struct sl_job take_job(struct sl_jobs *jobs)
 {
-	struct sl_job job = jobs->list.item[jobs->taken++];
+	struct sl_job job = jobs->list.item[jobs->taken_count++];
 	char key[KEY_MAX];
 
 	key_of(&job, key);
 	*sl_map_at(&jobs->waiting, key) = 0;
-	if (jobs->taken * 2 >= jobs->list.count) /* so late that each job is put again once, on average */
+	if (jobs->taken_count * 2 >= jobs->list.count) /* so late that each job is put again once, on average */
 		forget_taken(jobs);
 	return job;
 }
@@ -132,7 +132,7 @@ static int wait_for(struct sl_work *work, pid_t child)
 /* Starts it in work->folder with only the packs' names.  NOT_STARTED: there are too many processes, or too little memory. */
 static int run_child(struct sl_work *work, char *const *argv)
 {
-	char said[4200], temporary[4200];
+	char output_path[4200], temporary[4200];
 	char *environment[] = {temporary, "LC_ALL=C.UTF-8", NULL};
 	posix_spawn_file_actions_t files;
 	posix_spawnattr_t attributes;
@@ -140,12 +140,12 @@ static int run_child(struct sl_work *work, char *const *argv)
 	pid_t child;
 	int error;
 
-	snprintf(said, sizeof(said), "%s/said", work->folder);
+	snprintf(output_path, sizeof(output_path), "%s/said", work->folder);
 	snprintf(temporary, sizeof(temporary), "TMPDIR=%s", work->folder);
 	posix_spawn_file_actions_init(&files);
 	posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
 	posix_spawn_file_actions_addopen(&files, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
-	posix_spawn_file_actions_addopen(&files, STDERR_FILENO, said, O_WRONLY | O_CREAT | O_TRUNC, 0600);
+	posix_spawn_file_actions_addopen(&files, STDERR_FILENO, output_path, O_WRONLY | O_CREAT | O_TRUNC, 0600);
 	posix_spawnattr_init(&attributes);
 	sigemptyset(&none);
 	posix_spawnattr_setsigmask(&attributes, &none);
@@ -307,7 +307,7 @@ static void index_pack(struct sl_work *work, const char *pack)
 }
 
 /* Removes the oldest file with that ending if there are too many; it can be made again.  False: there was room. */
-static bool make_room(struct sl_work *work, const char *path, const char *ending, unsigned most)
+static bool make_room(struct sl_work *work, const char *path, const char *ending, unsigned limit)
 {
 	DIR *folder = sl_server_folder_open(work->server->packs.folder, path, O_NOFOLLOW);
 	char oldest[256] = "";
@@ -325,7 +325,7 @@ static bool make_room(struct sl_work *work, const char *path, const char *ending
 			snprintf(oldest, sizeof(oldest), "%s", entry->d_name);
 		}
 	}
-	count = count >= most && !unlinkat(dirfd(folder), oldest, 0);
+	count = count >= limit && !unlinkat(dirfd(folder), oldest, 0);
 	if (folder)
 		closedir(folder);
 	return count;
@@ -422,21 +422,21 @@ static void read_unread(void *context, const char *name, const struct stat *st)
 	struct sl_work *work = context;
 	char path[SL_PACKS_NAME + 64];
 	struct stat made;
-	bool known;
+	bool is_known;
 
 	if (work->unread)
 		return;
 	sl_places_of(name, "failed", path);
 	if (!fstatat(work->server->packs.folder, path, &made, 0))
 		return;
-	if (!sl_runs_known(work->server, name, &known)) {
+	if (!sl_runs_known(work->server, name, &is_known)) {
 		put_off(work);
 		return;
 	}
 	sl_places_of(name, SL_PLACES_PAGE, path);
-	if (known && !fstatat(work->server->packs.folder, path, &made, 0))
+	if (is_known && !fstatat(work->server->packs.folder, path, &made, 0))
 		return;
-	work->learns = work->learns || !known;
+	work->learns = work->learns || !is_known;
 	sl_work_index(work, name);
 }
 

@@ -14,13 +14,13 @@
 #define CPU_MAX_S  120
 #define OPEN_MAX_  4096
 
-static bool limit(int what, rlim_t most)
+static bool limit(int what, rlim_t max)
 {
 	struct rlimit now;
 
 	if (getrlimit((__rlimit_resource_t)what, &now))
 		return false;
-	now.rlim_max = now.rlim_max < most ? now.rlim_max : most;
+	now.rlim_max = now.rlim_max < max ? now.rlim_max : max;
 	now.rlim_cur = now.rlim_max;
 	return !setrlimit((__rlimit_resource_t)what, &now);
 }
