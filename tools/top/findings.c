@@ -99,16 +99,16 @@ void sl_top_findings_take(struct sl_top *top)
 	while (findings->fd >= 0 && (got = read(findings->fd, bytes, sizeof(bytes))) != 0) {
 		if (got < 0)
 			return; /* try again later */
-		findings->said = sl_memory_must(realloc(findings->said, findings->size + (size_t)got + 1));
-		memcpy(findings->said + findings->size, bytes, (size_t)got);
+		findings->output = sl_memory_must(realloc(findings->output, findings->size + (size_t)got + 1));
+		memcpy(findings->output + findings->size, bytes, (size_t)got);
 		findings->size += (size_t)got;
 	}
 	if (findings->fd < 0)
 		return;
 	free(findings->text);
-	findings->text = findings->said ? findings->said : strdup("");
+	findings->text = findings->output ? findings->output : strdup("");
 	findings->text[findings->size] = 0;
-	findings->said = NULL;
+	findings->output = NULL;
 	findings->size = 0;
 	findings->told_ns = findings->begun_ns;
 	findings->next_ns = top->now_ns + SHARE * sl_top_findings_end(top);

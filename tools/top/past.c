@@ -80,7 +80,7 @@ void sl_top_sessions_finish(struct sl_top *top)
 		}
 }
 
-static const char *known(char text[24], int64_t number)
+static const char *number_or_dash(char text[24], int64_t number)
 {
 	snprintf(text, 24, "%lld", (long long)number);
 	return number < 0 ? "-" : text;
@@ -91,7 +91,7 @@ static void session_lines(struct sl_top_lines *lines, const struct sl_session *s
 {
 	char live[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], hidden[SL_FORMAT_BYTES], pid[24], number[24], rank[24] = "-";
 	const struct sl_v3_event *last = NULL;
-	int64_t most = 0;
+	int64_t peak_bytes = 0;
 
 	for (size_t e = 0; e < session->count; e++) {
 		const struct sl_v3_event *event = &session->events[e];
@@ -99,15 +99,16 @@ static void session_lines(struct sl_top_lines *lines, const struct sl_session *s
 		if (event->device_id != device || !sl_event_is_any_sample(event))
 			continue;
 		last = event;
-		most = event->allocated_bytes > most ? event->allocated_bytes : most;
+		peak_bytes = event->allocated_bytes > peak_bytes ? event->allocated_bytes : peak_bytes;
 	}
 	if (!last)
 		return;
 	if (session->summary.world_size > 1)
 		snprintf(rank, sizeof(rank), "%lld", (long long)session->summary.rank);
 	sl_top_line(lines, session->summary.status == SL_SESSION_RUNNING ? TONE_PLAIN : TONE_DIM, ALL,
-		    "%8s %5s %4s %10s %10s %10s %13s %s", known(pid, session->summary.pid), rank, known(number, device),
-		    sl_format_size(live, (uint64_t)last->allocated_bytes), sl_format_size(peak, (uint64_t)most),
+		    "%8s %5s %4s %10s %10s %10s %13s %s", number_or_dash(pid, session->summary.pid), rank,
+		    number_or_dash(number, device), sl_format_size(live, (uint64_t)last->allocated_bytes),
+		    sl_format_size(peak, (uint64_t)peak_bytes),
 		    last->used_bytes >= last->reserved_bytes
 			    ? sl_format_size(hidden, (uint64_t)(last->used_bytes - last->reserved_bytes))
 			    : "-",
@@ -123,7 +124,7 @@ static bool is_shown(const struct sl_top *top, size_t session)
 /* Adds what one device held to the columns; after the last sample the value stays. */
 static void add_device(const struct sl_session *session, int64_t device, double *column, unsigned count, int64_t begin, double span)
 {
-	double held = 0, *most = sl_memory_must(calloc(count, sizeof(*most)));
+	double current = 0, *peaks = sl_memory_must(calloc(count, sizeof(*peaks)));
 	unsigned filled = 0; /* columns so far */
 
 	for (size_t e = 0; e < session->count; e++) {
@@ -133,15 +134,15 @@ static void add_device(const struct sl_session *session, int64_t device, double 
 		if (event->device_id != device || !sl_event_is_any_sample(event) || at >= count)
 			continue;
 		for (; filled <= at; filled++)
-			most[filled] = held;
-		held = (double)event->allocated_bytes;
-		most[at] = fmax(most[at], held);
+			peaks[filled] = current;
+		current = (double)event->allocated_bytes;
+		peaks[at] = fmax(peaks[at], current);
 	}
 	for (; filled < count; filled++)
-		most[filled] = held;
+		peaks[filled] = current;
 	for (unsigned c = 0; c < count; c++)
-		column[c] += most[c];
-	free(most);
+		column[c] += peaks[c];
+	free(peaks);
 }
 
 uint64_t sl_top_session_columns(const struct sl_session *session, double *column, unsigned count)

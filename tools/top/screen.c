@@ -103,11 +103,11 @@ struct shared {
 	int device;
 	uint64_t used, total, live, sampled_unix_ns;
 	bool shares_host;
-	double per_second; /* sum over all processes that grow on the device */
-	double full_in;	   /* seconds, the soonest forecast for the device; infinite: none */
-	int grows;	   /* the process with that forecast, else the one that grows most; -1: none */
-	int grows_device;  /* ordinal of the device in that process */
-	double most;	   /* bytes per second by which it grows */
+	double per_second;	 /* sum over all processes that grow on the device */
+	double full_in;		 /* seconds, the soonest forecast for the device; infinite: none */
+	int grows;		 /* the process with that forecast, else the one that grows most; -1: none */
+	int grows_device;	 /* ordinal of the device in that process */
+	double grows_per_second; /* bytes per second by which it grows */
 };
 
 /* Adds what one process does on the device. */
@@ -120,15 +120,15 @@ static void add_growth(struct shared *shared, const struct sl_top *top, unsigned
 		shared->full_in = full_in;
 		shared->grows = (int)process;
 		shared->grows_device = ordinal;
-	} else if (isinf(shared->full_in) && per_second > shared->most) {
-		shared->most = per_second;
+	} else if (isinf(shared->full_in) && per_second > shared->grows_per_second) {
+		shared->grows_per_second = per_second;
 		shared->grows = (int)process;
 		shared->grows_device = ordinal;
 	}
 }
 
 /* One figure per device over all processes; a device with a UUID is the same in all of them. */
-static unsigned devices_of(const struct sl_top *top, struct shared *shared, unsigned most)
+static unsigned devices_of(const struct sl_top *top, struct shared *shared, unsigned limit)
 {
 	unsigned count = 0;
 
@@ -144,7 +144,7 @@ static unsigned devices_of(const struct sl_top *top, struct shared *shared, unsi
 				continue;
 			while (at < count && !(f[d].uuid && shared[at].uuid && !strcmp(f[d].uuid, shared[at].uuid)))
 				at++;
-			if (at == most)
+			if (at == limit)
 				continue;
 			if (at == count)
 				shared[count++] = (struct shared){.uuid = f[d].uuid,
@@ -182,8 +182,8 @@ static int bar(int y, const struct sl_top *top, const struct shared *device)
 	double left = device->full_in;
 	char place[256] = "";
 	char used[SL_FORMAT_BYTES], total[SL_FORMAT_BYTES], text[SL_FORMAT_BYTES], rate[SL_FORMAT_BYTES + 8] = "";
-	bool known = device->total != SL_UNKNOWN && device->total && device->used != SL_UNKNOWN;
-	double share = known ? fmin(1, (double)device->used / (double)device->total) : 0;
+	bool is_known = device->total != SL_UNKNOWN && device->total && device->used != SL_UNKNOWN;
+	double share = is_known ? fmin(1, (double)device->used / (double)device->total) : 0;
 	unsigned width = COLS > 100 ? BAR_MAX : 24, filled = (unsigned)(share * width + 0.5);
 
 	if (device->per_second > 0)
@@ -302,8 +302,8 @@ static void bottom(const struct sl_top *top)
 {
 	if (top->filtering)
 		put(LINES - 1, 0, A_BOLD, "/%s_", top->filter);
-	else if (*top->said)
-		put(LINES - 1, 0, A_BOLD, "%s", top->said);
+	else if (*top->message)
+		put(LINES - 1, 0, A_BOLD, "%s", top->message);
 	else
 		put(LINES - 1, 0, A_DIM, " m mark   / filter%s%s   %s   Tab next view   q quit", *top->filter ? " " : "",
 		    top->filter,

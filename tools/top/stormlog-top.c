@@ -49,7 +49,7 @@ static void analyzer(char *path, size_t size)
 /* The child, which reads no trace.  It receives the names of traces; it knows the folder already. */
 _Noreturn static void write_pages(int line)
 {
-	static char names[NAMES_MAX + 1], program[PATH_MAX + 40], folder[64], said[160], *argv[NAMES_MAX / 2 + 6];
+	static char names[NAMES_MAX + 1], program[PATH_MAX + 40], folder[64], message[160], *argv[NAMES_MAX / 2 + 6];
 	ssize_t got;
 
 	analyzer(program, sizeof(program));
@@ -78,8 +78,8 @@ _Noreturn static void write_pages(int line)
 		}
 		if (child > 0)
 			waitpid(child, &status, 0);
-		snprintf(said, sizeof(said), status ? "%s could not be written" : "%s/report.html is there", folder);
-		if (write(line, said, strlen(said)) < 0)
+		snprintf(message, sizeof(message), status ? "%s could not be written" : "%s/report.html is there", folder);
+		if (write(line, message, strlen(message)) < 0)
 			break;
 	}
 	_exit(0);
@@ -121,18 +121,18 @@ static void ask_for_page(struct sl_top *top)
 		used += length;
 	}
 	if (!used || top->page_line < 0 || write(top->page_line, names, used) != (ssize_t)used)
-		snprintf(top->said, sizeof(top->said), "no page: it has no recording");
+		snprintf(top->message, sizeof(top->message), "no page: it has no recording");
 	else
-		snprintf(top->said, sizeof(top->said), "the page of this moment is being written");
+		snprintf(top->message, sizeof(top->message), "the page of this moment is being written");
 }
 
 static void take_page(struct sl_top *top)
 {
-	char said[sizeof(top->said)];
-	ssize_t got = top->page_line < 0 ? 0 : read(top->page_line, said, sizeof(said) - 1);
+	char message[sizeof(top->message)];
+	ssize_t got = top->page_line < 0 ? 0 : read(top->page_line, message, sizeof(message) - 1);
 
 	if (got > 0)
-		snprintf(top->said, sizeof(top->said), "%.*s", (int)got, said);
+		snprintf(top->message, sizeof(top->message), "%.*s", (int)got, message);
 }
 
 #define NODE_NS 5000000000ull /* between two searches of the node for recordings */
@@ -174,7 +174,7 @@ static void mark(struct sl_top *top)
 		sl_live_mark(&seen->mark, sl_top_process(top, i));
 		seen->marked_ns = top->now_ns;
 	}
-	snprintf(top->said, sizeof(top->said), "marked: places show what has changed since");
+	snprintf(top->message, sizeof(top->message), "marked: places show what has changed since");
 }
 
 /* Reads what was added since the last look. */
@@ -271,7 +271,7 @@ static void click(struct sl_top *top, const struct sl_top_lines *lines)
 /* False: quit. */
 static bool press(struct sl_top *top, int key, const struct sl_top_lines *lines)
 {
-	top->said[0] = 0;
+	top->message[0] = 0;
 	if (top->filtering) {
 		type(top, key);
 		return true;
@@ -486,7 +486,7 @@ int main(int argc, char **argv)
 		free(top.seen.item[i].mark.held.item);
 	free(top.seen.item);
 	free(top.findings.text);
-	free(top.findings.said);
+	free(top.findings.output);
 	sl_top_past_free(&top);
 	sl_follow_free(top.follow);
 	return status;

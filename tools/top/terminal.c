@@ -52,12 +52,12 @@ static const int numbers[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH};
 /* Curses takes those that nobody has taken: it would end with status 1, and follow any size. */
 static void take_signals(const bool *ignored)
 {
-	struct sigaction taken = {.sa_handler = note};
+	struct sigaction action = {.sa_handler = note};
 
 	for (size_t i = 0; i < SL_COUNT(numbers); i++) {
-		taken.sa_flags = SA_RESTART | (numbers[i] == SIGWINCH ? 0 : (int)SA_RESETHAND);
+		action.sa_flags = SA_RESTART | (numbers[i] == SIGWINCH ? 0 : (int)SA_RESETHAND);
 		if (!ignored[i])
-			sigaction(numbers[i], &taken, NULL);
+			sigaction(numbers[i], &action, NULL);
 	}
 }
 

@@ -39,7 +39,7 @@ struct sl_top_findings {
 	int fd; /* from the child that is under way; -1: none */
 	long child;
 	uint64_t next_ns, begun_ns, told_ns; /* told_ns: time of the findings in `text` */
-	char *said;			     /* said, size: what the child has printed so far; text: the last complete answer */
+	char *output;			     /* output, size: what the child has printed so far; text: the last complete answer */
 	size_t size;
 	char *text;
 };
@@ -61,7 +61,7 @@ struct sl_top {
 	double interval;
 	uint64_t now_ns;
 	struct sl_top_findings findings;
-	char said[160]; /* message in the last line, until the next key */
+	char message[160]; /* message in the last line, until the next key */
 	/* tools/top/past.c */
 	struct sl_watch *watch;
 	SL_VECTOR(char *) alerts;	/* oldest first; those from telemetry come before ours */

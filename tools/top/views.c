@@ -22,11 +22,11 @@ static const char *run_of(const struct sl_top *top, unsigned process)
 }
 
 /* The first process of each run, in the order in which they came. */
-static unsigned runs_of(const struct sl_top *top, unsigned *first, unsigned most)
+static unsigned runs_of(const struct sl_top *top, unsigned *first, unsigned limit)
 {
 	unsigned count = 0;
 
-	for (unsigned i = 0; i < sl_follow_count(top->follow) && count < most; i++) {
+	for (unsigned i = 0; i < sl_follow_count(top->follow) && count < limit; i++) {
 		unsigned at = 0;
 
 		while (at < count && strcmp(run_of(top, first[at]), run_of(top, i)) != 0)
@@ -41,7 +41,7 @@ static unsigned runs_of(const struct sl_top *top, unsigned *first, unsigned most
 static void top_findings_anew(struct sl_top *top)
 {
 	sl_top_findings_end(top);
-	free(top->findings.said);
+	free(top->findings.output);
 	free(top->findings.text);
 	top->findings = (struct sl_top_findings){.fd = -1};
 	if (top->view == VIEW_FINDINGS)
@@ -283,16 +283,16 @@ static void spark(const struct sl_top *top, const struct sl_process *process, in
 {
 	static const char *const eighths[] = {"▁", "▂", "▃", "▄", "▅", "▆", "▇", "█"};
 	const struct sl_line *line = process->model->devices[device + 1]->line;
-	double column[SPARKS] = {0}, most = 0;
+	double column[SPARKS] = {0}, max = 0;
 
 	text[0] = 0;
 	if (!line)
 		return;
 	columns_of(process->model, line, column, SPARKS);
 	for (unsigned c = 0; c < SPARKS; c++)
-		most = fmax(most, column[c]);
-	for (unsigned c = 0; c < SPARKS && most > 0; c++) {
-		unsigned level = (unsigned)(column[c] / most * 7.99);
+		max = fmax(max, column[c]);
+	for (unsigned c = 0; c < SPARKS && max > 0; c++) {
+		unsigned level = (unsigned)(column[c] / max * 7.99);
 
 		strcat(text, top->ascii ? &"_\0.\0:\0-\0=\0+\0*\0#"[2 * level] : eighths[level]);
 	}
@@ -378,21 +378,21 @@ static void chart(struct sl_top *top, struct sl_top_lines *lines, int process, c
 		  unsigned columns, uint64_t span_ns)
 {
 	char top_text[SL_FORMAT_BYTES], span[SL_FORMAT_BYTES];
-	double most = 0;
+	double max = 0;
 
 	for (unsigned c = 0; c < columns; c++)
-		most = fmax(most, column[c]);
+		max = fmax(max, column[c]);
 	for (unsigned row = rows; row--;) {
 		char text[CHART_MAX * 4 + 1], *at = text;
 
 		for (unsigned c = 0; c < columns; c++) {
-			double low = most * row / rows, level = most > 0 ? (column[c] - low) / (most / rows) : 0;
+			double low = max * row / rows, level = max > 0 ? (column[c] - low) / (max / rows) : 0;
 			const char *cell = level <= 0 ? " " : level >= 0.5 ? (top->ascii ? "#" : "█") : (top->ascii ? "." : "▄");
 
 			at = stpcpy(at, cell);
 		}
 		*at = 0;
-		sl_top_line(lines, TONE_PLAIN, process, "%10s %s", row + 1 == rows ? size(top_text, (uint64_t)most) : "", text);
+		sl_top_line(lines, TONE_PLAIN, process, "%10s %s", row + 1 == rows ? size(top_text, (uint64_t)max) : "", text);
 	}
 	sl_format_duration(span, span_ns);
 	sl_top_line(lines, TONE_DIM, process, "%10s 0 .. %s", "", span);
@@ -438,7 +438,7 @@ static void chart_session(struct sl_top *top, struct sl_top_lines *lines, unsign
 static void time_line(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, unsigned columns)
 {
 	unsigned chosen = top->process != ALL ? (unsigned)top->process : sl_follow_count(top->follow);
-	uint64_t most = 0;
+	uint64_t peak = 0;
 
 	rows = rows > 3 ? rows - 1 : 2;
 	columns = columns > 14 ? columns - 14 : 1;
@@ -454,8 +454,8 @@ static void time_line(struct sl_top *top, struct sl_top_lines *lines, unsigned r
 		if (shown(top, i) && chosen == sl_follow_count(top->follow))
 			chosen = i;
 		for (unsigned d = 0; d < count; d++)
-			if (f[d].peak > most) {
-				most = f[d].peak;
+			if (f[d].peak > peak) {
+				peak = f[d].peak;
 				chosen = i;
 			}
 	}
