@@ -379,7 +379,7 @@ static bool tell_pool(struct sl_story *story, struct sl_process *process, const 
 	const char *library;
 	bool jax;
 
-	if (!oom->torch.told || held < used || held - used < sl_oom_causes_missing(oom))
+	if (!oom->torch.reported || held < used || held - used < sl_oom_causes_missing(oom))
 		return false;
 	do
 		owner = sl_owners_at_error(process, oom, owner, &pool);

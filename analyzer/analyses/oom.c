@@ -325,7 +325,7 @@ static bool held_before(const struct sl_oom *oom)
 {
 	const struct sl_surge *rise = &oom->device_rise;
 
-	return rise->count && rise->bytes <= rise->most + oom->asked_bytes;
+	return rise->count && rise->bytes <= rise->highest + oom->asked_bytes;
 }
 
 /*

@@ -246,7 +246,7 @@ bool sl_oom_causes_grew(struct sl_story *story, struct sl_process *process, cons
 static bool find_first_rise(const struct sl_oom *oom)
 {
 	for (unsigned i = 1; i < oom->change_count; i++)
-		if (oom->changes[i].known < oom->changes[i - 1].known)
+		if (oom->changes[i].known_bytes < oom->changes[i - 1].known_bytes)
 			return false;
 	return oom->device >= 0 && !oom->device_rise.count;
 }
@@ -335,7 +335,7 @@ static bool tell_larger(struct sl_story *story, struct sl_process *process, cons
 
 static bool is_surge(const struct sl_surge *rise)
 {
-	return rise->count >= SL_SEVERAL && rise->bytes >= SL_SPIKE_TIMES * rise->most;
+	return rise->count >= SL_SEVERAL && rise->bytes >= SL_SPIKE_TIMES * rise->highest;
 }
 
 /* A step that took much more than earlier ones, described by the place that took most of it, if there is one. */
@@ -343,12 +343,13 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 {
 	const struct sl_surge *all = &oom->device_rise, *here = &oom->place_rise;
 	const struct sl_track *track = oom->surge ? &process->model->tracks.item[oom->surge - 1] : NULL;
-	uint64_t more = all->bytes > all->most ? all->bytes - all->most : 0;
+	uint64_t more = all->bytes > all->highest ? all->bytes - all->highest : 0;
 
-	if (track && is_surge(here) && here->bytes - here->most >= SL_HALF * (double)more) {
-		*story = (struct sl_story){.stack = track->stack, .bytes = here->bytes, .before = here->most, .count = here->count};
+	if (track && is_surge(here) && here->bytes - here->highest >= SL_HALF * (double)more) {
+		*story = (struct sl_story){
+			.stack = track->stack, .bytes = here->bytes, .before = here->highest, .count = here->count};
 	} else if (is_surge(all)) {
-		*story = (struct sl_story){.stack = oom->stack, .bytes = all->bytes, .before = all->most, .count = all->count};
+		*story = (struct sl_story){.stack = oom->stack, .bytes = all->bytes, .before = all->highest, .count = all->count};
 		story->words = "device";
 	} else {
 		return false;
@@ -364,7 +365,7 @@ static bool tell_teeth(struct sl_story *story, struct sl_process *process, const
 	const struct sl_surge *here = &oom->place_rise;
 
 	if (!oom->surge || here->rose < SL_FEW || here->bytes < SL_SPIKE_TIMES * here->first ||
-	    here->bytes - here->most < sl_oom_causes_missing(oom))
+	    here->bytes - here->highest < sl_oom_causes_missing(oom))
 		return false;
 	*story = (struct sl_story){SL_STORY_TEETH, process->model->tracks.item[oom->surge - 1].stack, here->bytes, here->first,
 				   here->rose,	   (double)here->bytes / (double)here->first,	      NULL};

@@ -57,19 +57,19 @@ static void find_on_device(struct sl_report *report, unsigned index, const struc
 	const struct sl_line *line = device->torch.used ? device->torch.allocated : device->line;
 	const struct sl_track *track;
 
-	if (swing->count < RISES_MIN || !second || (double)swing->most < SL_MOST_OF * (double)device->known_peak ||
-	    swing->most < 2 * second || !line || !line->begun || !is_short(line, second))
+	if (swing->count < RISES_MIN || !second || (double)swing->highest < SL_MOST_OF * (double)device->known_peak ||
+	    swing->highest < 2 * second || !line || !line->begun || !is_short(line, second))
 		return;
 	track = place_of(process->model, device->device, &held, &beyond);
-	if (!track || (double)beyond < SL_THIRD * (double)(swing->most - second))
+	if (!track || (double)beyond < SL_THIRD * (double)(swing->highest - second))
 		return;
 	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_spike,
 						    .severity = "info",
 						    .class = "spike",
 						    .process = (int)index,
 						    .device = device->device,
-						    .unix_ns = sl_process_unix(process, swing->most_ns),
-						    .bytes = swing->most,
+						    .unix_ns = sl_process_unix(process, swing->highest_ns),
+						    .bytes = swing->highest,
 						    .stack = track->stack,
 						    .other = held});
 }

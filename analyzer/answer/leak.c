@@ -213,7 +213,7 @@ static void say_unknown_holder(struct sl_answer *answer, struct sl_process *proc
 		return;
 	}
 	sl_answer_say(answer, SL_LABEL_OPEN, "which variable keeps it");
-	if (kind == SL_KIND_block && device && device->torch.told)
+	if (kind == SL_KIND_block && device && device->torch.reported)
 		sl_make_rerun(answer, process, "--holders", "the variable that keeps it");
 }
 

@@ -60,7 +60,7 @@ static void go_back(struct diagnosis *d)
 			torch = &model->ooms.item[i].torch;
 			d->figures.live = model->ooms.item[i].live_bytes;
 		}
-	if (!torch->told)
+	if (!torch->reported)
 		return;
 	d->figures.reserved = torch->reserved_bytes;
 	d->figures.allocated = torch->allocated_bytes;

@@ -274,7 +274,8 @@ static void put_errors(struct writer *w, struct sl_merge_process *p)
 static bool has_changed(struct writer *w, const struct sl_merge_process *p, const struct sl_device_state *device, int64_t ordinal)
 {
 	uint32_t at = sl_idmap_claim(&w->devices, uuid_of(p, OF_KNOWN, (uint32_t)ordinal), w->shown.count);
-	struct figures now = {.known = device->known, .torch = device->torch.used ? device->torch.allocated_bytes : SL_UNKNOWN};
+	struct figures now = {.known = device->known_bytes,
+			      .torch = device->torch.used ? device->torch.allocated_bytes : SL_UNKNOWN};
 
 	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++) {
 		const struct sl_row *row = sl_model_row(p->process.model, kind, (int)ordinal + 1);
@@ -297,7 +298,7 @@ static void put_counters(struct writer *w, const struct sl_merge_process *p, int
 	if (!device || !has_changed(w, p, device, ordinal))
 		return;
 	snprintf(name, sizeof(name), "device %lld held", (long long)ordinal);
-	put_counter(w, p, OF_KNOWN, (uint32_t)ordinal, name, device->known);
+	put_counter(w, p, OF_KNOWN, (uint32_t)ordinal, name, device->known_bytes);
 	if (device->torch.used) {
 		snprintf(name, sizeof(name), "device %lld PyTorch allocated", (long long)ordinal);
 		put_counter(w, p, OF_TORCH, (uint32_t)ordinal, name, device->torch.allocated_bytes);

@@ -320,7 +320,7 @@ static uint64_t reserved_by(const struct sl_torch *torch)
 static void note_others(const struct builder *b, struct lane *lane, const struct sl_device_state *device)
 {
 	uint64_t reserved = reserved_by(&device->torch);
-	uint64_t others = device->known > reserved ? device->known - reserved : 0;
+	uint64_t others = device->known_bytes > reserved ? device->known_bytes - reserved : 0;
 	struct sl_fit_beside *pool = &lane->out.pool;
 	uint64_t hidden = device->hidden_last_bytes;
 	/* beside neighbours what calls took of the free memory is theirs too, so that the process's own figure is better */
@@ -836,8 +836,8 @@ static void note_given(struct builder *b, int device)
 {
 	const struct sl_device_state *state = device >= 0 && device < SL_DEVICES_MAX ? b->model->devices[device + 1] : NULL;
 
-	if (state && state->known + state->rounded > b->given[device])
-		b->given[device] = state->known + state->rounded;
+	if (state && state->known_bytes + state->rounded > b->given[device])
+		b->given[device] = state->known_bytes + state->rounded;
 }
 
 static void take(struct builder *b, const struct sl_item *item)

@@ -129,13 +129,13 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 		.device = state->device,
 		.uuid = known ? known->uuid : NULL,
 		.name = known ? known->name : NULL,
-		.live = state->known,
+		.live = state->known_bytes,
 		.peak = process->model->recording.lists_tensors ? torch->peak_reserved_bytes : state->known_peak,
 		.allocated = torch->used ? torch->allocated_bytes : SL_UNKNOWN,
 		.reserved = torch->used ? torch->reserved_bytes : SL_UNKNOWN,
 		.peak_allocated = torch->used ? torch->peak_allocated_bytes : SL_UNKNOWN,
 		.peak_reserved = torch->used ? torch->peak_reserved_bytes : SL_UNKNOWN,
-		.of_pytorch = torch->told,
+		.of_pytorch = torch->reported,
 		.used = state->used_last_bytes,
 		.total = state->total_bytes && state->total_bytes != SL_UNKNOWN ? state->total_bytes
 			 : known && known->total_bytes				? known->total_bytes
@@ -348,7 +348,7 @@ uint64_t sl_figures_live(const struct sl_process *process)
 
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++)
 		if (process->model->devices[d] && process->model->devices[d]->used)
-			live += process->model->devices[d]->known;
+			live += process->model->devices[d]->known_bytes;
 	return live;
 }
 

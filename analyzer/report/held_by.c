@@ -48,7 +48,7 @@ static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_variable *x = a, *y = b;
 
-	return SL_FALLING(x->most.bytes, y->most.bytes) ?: SL_FALLING(x->most.blocks, y->most.blocks)
+	return SL_FALLING(x->peak.bytes, y->peak.bytes) ?: SL_FALLING(x->peak.blocks, y->peak.blocks)
 							 ?: SL_FALLING(x->look, y->look)
 							 ?: SL_RISING(x->text, y->text);
 }
@@ -78,14 +78,14 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		at = sl_idmap_claim(&ids, one->text, sum.count);
 		if (at == sum.count)
 			*SL_PUSH(&sum) = (struct sl_variable){.text = one->text};
-		sum.item[at].now.bytes += one->most.bytes;
+		sum.item[at].now.bytes += one->peak.bytes;
 		if (!is_of_line(process, one->track, track))
 			continue;
-		told += one->most.bytes;
-		sum.item[at].most.live += one->most.live;
-		sum.item[at].most.blocks += one->most.blocks;
-		sum.item[at].most.bytes += one->most.bytes;
-		sum.item[at].most.seen += one->most.seen;
+		told += one->peak.bytes;
+		sum.item[at].peak.live += one->peak.live;
+		sum.item[at].peak.blocks += one->peak.blocks;
+		sum.item[at].peak.bytes += one->peak.bytes;
+		sum.item[at].peak.seen += one->peak.seen;
 		sum.item[at].look = one->look > sum.item[at].look ? one->look : sum.item[at].look;
 		if (one->among > one->named) {
 			sum.item[at].named = one->named;
@@ -97,15 +97,15 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 	for (size_t i = 0; i < sum.count && count < most; i++) {
 		const char *text = sl_defs_text(model->defs, sum.item[i].text);
 
-		if (!sum.item[i].most.blocks || !text || !sl_held_by_read(text, &out[count]))
+		if (!sum.item[i].peak.blocks || !text || !sl_held_by_read(text, &out[count]))
 			continue; /* none of the place, or a damaged trace */
 		out[count].whole = sum.item[i].now.bytes;
-		out[count].of = sum.item[i].most.live > told ? sum.item[i].most.live : told;
-		out[count].blocks = sum.item[i].most.blocks;
+		out[count].of = sum.item[i].peak.live > told ? sum.item[i].peak.live : told;
+		out[count].blocks = sum.item[i].peak.blocks;
 		out[count].named = sum.item[i].named;
 		out[count].among = sum.item[i].among;
-		out[count].bytes = sum.item[i].most.bytes;
-		out[count++].seen = sum.item[i].most.seen;
+		out[count].bytes = sum.item[i].peak.bytes;
+		out[count++].seen = sum.item[i].peak.seen;
 	}
 	free(sum.item);
 	sl_idmap_free(&ids);

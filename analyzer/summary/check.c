@@ -55,8 +55,8 @@ static bool trace_is_sound(const struct sl_trace *trace)
 	EACH(struct sl_named, named, trace->defs.named)
 	if (named->count > SL_SYMBOL_DEPTH)
 		return false;
-	EACH(struct sl_said, said, trace->defs.metadata)
-	if (!said->key)
+	EACH(struct sl_said, entry, trace->defs.metadata)
+	if (!entry->key)
 		return false;
 	return trace->status <= SL_STATUS_UNKNOWN;
 }
@@ -65,12 +65,12 @@ static bool lines_are_sound(const struct sl_model *model)
 {
 	for (unsigned i = 0; i < model->timeline.line_count; i++) {
 		const struct sl_line *line = model->timeline.lines[i];
-		size_t most = line->what == SL_LINE_KIND      ? SL_KIND_COUNT
-			      : line->what == SL_LINE_LIBRARY ? model->libraries.count
-			      : line->what == SL_LINE_LABEL   ? model->labelled.count
-							      : SIZE_MAX;
+		size_t limit = line->what == SL_LINE_KIND      ? SL_KIND_COUNT
+			       : line->what == SL_LINE_LIBRARY ? model->libraries.count
+			       : line->what == SL_LINE_LABEL   ? model->labelled.count
+							       : SIZE_MAX;
 
-		if (line->what > SL_LINE_LABEL || !is_device(line->device) || line->index < 0 || (size_t)line->index >= most)
+		if (line->what > SL_LINE_LABEL || !is_device(line->device) || line->index < 0 || (size_t)line->index >= limit)
 			return false;
 		for (uint32_t b = line->first; line->begun && b <= line->bin; b++)
 			if (line->bins[b].max_site != SL_NO_SITE && line->bins[b].max_site >= model->sites.count)
@@ -96,7 +96,7 @@ static bool moments_are_sound(const struct sl_model *model)
 
 	for (size_t i = 0; i < moments->count; i++)
 		for (uint32_t k = 0; k < moments->moment[i].count; k++)
-			if (moments->moment[i].held[k].site >= model->sites.count)
+			if (moments->moment[i].sites[k].site >= model->sites.count)
 				return false;
 	EACH(struct sl_segments, segments, moments->at_end)
 	if (!segments_are_sound(model, segments))

@@ -156,7 +156,7 @@ static const char *items_of(const struct sl_member_of *m, const char *object, si
 	*count = !at			    ? 0
 		 : m->kind == SL_SHAPE_TEXT ? strlen(at) + 1
 		 : m->count_size	    ? number_at(object + m->count, m->count_size)
-					    : m->most;
+					    : m->limit;
 	return at;
 }
 
@@ -419,7 +419,7 @@ static size_t count_of(const msgpack_object *value, const struct sl_shape *shape
 
 static void put_number(const struct sl_member_of *m, char *at, uint64_t number)
 {
-	number = m->most == 1 ? number != 0 : number; /* bool allows no other bytes */
+	number = m->limit == 1 ? number != 0 : number; /* bool allows no other bytes */
 	memcpy(at, &number, m->size);
 }
 
@@ -431,9 +431,9 @@ static void take_numbers(const msgpack_object *column, const struct sl_member_of
 	char *from = (char *)column->via.bin.ptr + 1;
 	bool widens = m->kind == SL_SHAPE_SIGNED && width != m->size;
 
-	if (!widens && m->most != 1)
+	if (!widens && m->limit != 1)
 		copy_numbers((struct numbers){items + m->at, stride, m->size}, (struct numbers){from, step * width, width}, count);
-	for (size_t i = 0; i < count && (widens || m->most == 1); i++, from += step * width)
+	for (size_t i = 0; i < count && (widens || m->limit == 1); i++, from += step * width)
 		put_number(m, items + i * stride + m->at, widens ? (uint64_t)signed_at(from, width) : number_at(from, width));
 }
 
@@ -501,7 +501,7 @@ static void take_list(const msgpack_object *value, const struct sl_member_of *m,
 	char *items = object + m->at, *own = NULL;
 
 	if (m->kind == SL_SHAPE_FIXED)
-		count = count < m->most ? count : m->most;
+		count = count < m->limit ? count : m->limit;
 	else
 		items = own = count ? sl_memory_must(calloc(count, m->shape->size)) : NULL;
 	if (count)

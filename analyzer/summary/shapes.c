@@ -12,11 +12,13 @@
 			    int16_t: SL_SHAPE_SIGNED, int64_t: SL_SHAPE_SIGNED, default: SL_SHAPE_UNSIGNED)
 #define AT(s, m) .name = #m, .at = offsetof(struct s, m)
 #define COUNT(s, n) .count = offsetof(struct s, n), .count_size = sizeof(VALUE(s, n))
-#define MOST(s, m) .most = sizeof(VALUE(s, m)) / sizeof(VALUE(s, m)[0])
+#define LIMIT(s, m) .limit = sizeof(VALUE(s, m)) / sizeof(VALUE(s, m)[0])
 
 /* How each kind of row is written below, and what it becomes once its struct is known. */
 #define M(m) (MEMBER, m)
-#define MEMBER(s, m) {AT(s, m), .kind = KIND(s, m), .size = sizeof(VALUE(s, m)), .most = _Generic(VALUE(s, m), bool: 1, default: 0)}
+#define MEMBER(s, m) AS_(s, m, #m)
+#define AS(m, as) (AS_, m, as) /* as: the name in the file */
+#define AS_(s, m, as) {.name = as, .at = offsetof(struct s, m), .kind = KIND(s, m), .size = sizeof(VALUE(s, m)), .limit = _Generic(VALUE(s, m), bool: 1, default: 0)}
 #define STACK(m, p) (STACK_, m, p)
 #define STACK_(s, m, p) OF_STACK(s, m, p, python), OF_STACK(s, m, p, native), OF_STACK(s, m, p, caller)
 #define OF_STACK(s, m, p, part) {.name = #p #part, .at = offsetof(struct s, m.part), .kind = SL_SHAPE_UNSIGNED, .size = sizeof(VALUE(s, m.part))}
@@ -24,15 +26,17 @@
 #define IN_(s, m, of) {AT(s, m), .kind = SL_SHAPE_STRUCT, .shape = &(of)}
 #define VECTOR(m, shape) (VECTOR_, m, shape)
 #define VECTOR_(s, m, of) VECTOR_AS_(s, m, #m, of)
-#define VECTOR_AS(m, as, shape) (VECTOR_AS_, m, as, shape) /* as: the name in the file */
+#define VECTOR_AS(m, as, shape) (VECTOR_AS_, m, as, shape)
 #define VECTOR_AS_(s, m, as, of) {.name = as, .at = offsetof(struct s, m.item), COUNT(s, m.count), .kind = SL_SHAPE_VECTOR, .shape = &(of)}
 #define LIST(m, n, shape) (ARRAY, m, n, shape, SL_SHAPE_LIST)
+#define LIST_AS(m, as, n, shape) (LIST_AS_, m, as, n, shape)
+#define LIST_AS_(s, m, as, n, of) {.name = as, .at = offsetof(struct s, m), COUNT(s, n), .kind = SL_SHAPE_LIST, .shape = &(of)}
 #define KEPT(m, n, shape) (ARRAY, m, n, shape, SL_SHAPE_KEPT)
 #define ARRAY(s, m, n, of, k) {AT(s, m), COUNT(s, n), .kind = (k), .shape = &(of)}
 #define FIXED(m, n, shape) (FIXED_, m, n, shape)
-#define FIXED_(s, m, n, of) {AT(s, m), COUNT(s, n), .kind = SL_SHAPE_FIXED, MOST(s, m), .shape = &(of)}
+#define FIXED_(s, m, n, of) {AT(s, m), COUNT(s, n), .kind = SL_SHAPE_FIXED, LIMIT(s, m), .shape = &(of)}
 #define WHOLE(m, shape) (WHOLE_, m, shape)
-#define WHOLE_(s, m, of) {AT(s, m), .kind = SL_SHAPE_FIXED, MOST(s, m), .shape = &(of)}
+#define WHOLE_(s, m, of) {AT(s, m), .kind = SL_SHAPE_FIXED, LIMIT(s, m), .shape = &(of)}
 #define LINE(m) (POINTER, m, SL_SHAPE_LINE)
 #define TRACK(m) (POINTER, m, SL_SHAPE_TRACK)
 #define POINTER(s, m, k) {AT(s, m), .kind = (k)}
@@ -92,8 +96,8 @@ PUBLIC(sl_shape_trace, sl_trace, M(name), IN(header, header), IN(defs, defs), IN
 /* ---- the model */
 SHAPE(site, sl_site, STACK(stack, ), M(label), M(thread), M(api), M(device), M(kind), M(pooled), M(holder), M(track), M(live_bytes),
       M(live_blocks), M(total_bytes), M(total_blocks), M(at_peak_bytes), M(at_peak_blocks));
-SHAPE(swing, sl_swing, M(low), M(high), M(count), M(most), M(second), M(most_ns), M(high_ns), M(first), M(rose));
-SHAPE(surge, sl_surge, M(bytes), M(most), M(count), M(first), M(rose));
+SHAPE(swing, sl_swing, M(low), M(high), M(count), AS(highest, "most"), M(second), AS(highest_ns, "most_ns"), M(high_ns), M(first), M(rose));
+SHAPE(surge, sl_surge, M(bytes), AS(highest, "most"), M(count), M(first), M(rose));
 SHAPE(track, sl_track, STACK(stack, ), M(last_label), M(kind), M(device), M(live_bytes), M(live_blocks),
       M(born_bytes), M(births), M(most_bytes), M(most_blocks), M(usual_bytes), M(first_ns), M(last_ns), M(turns));
 SHAPE(tracks, sl_tracks, LIST(item, count, track), M(ticks), M(last_birth_ns), M(teardown_ns));
@@ -102,7 +106,7 @@ SHAPE(row, sl_row, M(used), M(allocations), M(frees), M(failed_allocations), M(i
 SHAPE(holder, sl_holder, M(library), M(device), M(live_bytes), M(peak_bytes), LINE(line));
 SHAPE(labelled, sl_labelled, M(text), M(device), M(live_bytes), LINE(line));
 SHAPE(given, sl_given, M(in_use), M(named), M(rounded));
-SHAPE(torch, sl_torch, M(used), M(told), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(peak_blocks), M(ooms), M(rounding),
+SHAPE(torch, sl_torch, M(used), AS(reported, "told"), M(pooled), M(events), M(allocated_bytes), M(reserved_bytes), M(peak_allocated_bytes), M(peak_reserved_bytes), M(live_blocks), M(peak_blocks), M(ooms), M(rounding),
       M(pool_allocated_bytes), M(pool_reserved_bytes), M(pool_most_bytes), M(pool_site), M(graph_reserved_bytes), M(graph_allocated_bytes), M(graph_pools), STACK(graph_stack, graph_), M(fraction_bits), STACK(fraction_stack, fraction_), IN(most_given, given),
       LINE(allocated), LINE(reserved));
 SHAPE(roomless, sl_jax_oom, M(bytes), M(held_bytes), M(used_bytes), M(time_ns), M(device), STACK(stack, ));
@@ -110,7 +114,7 @@ SHAPE(instant, sl_instant, M(time_ns), M(step), M(label));
 SHAPE(part, sl_hidden_part, M(what), M(library), M(bytes), M(count), M(peak_bytes), IN(first, instant));
 SHAPE(neighbour, sl_neighbour, M(pid), M(bytes), M(peak_bytes), IN(first, instant), M(last_ns));
 SHAPE(neighbour_then, sl_neighbour_then, M(pid), M(bytes));
-SHAPE(state, sl_device_state, M(device), M(used), M(known), M(known_peak), M(known_peak_ns), M(peak_folded), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
+SHAPE(state, sl_device_state, M(device), M(used), AS(known_bytes, "known"), M(known_peak), M(known_peak_ns), M(peak_folded), IN(swing, swing), M(epoch), LINE(line), IN(torch, torch), IN(torch_at_peak, torch),
       M(primary), M(context_bytes), M(module_bytes), IN(context_made, instant), STACK(context_stack, context_), M(limit_bytes), M(limit_ns), M(limit_raised), M(limit_each), M(limit_printed), STACK(limit_stack, limit_), M(context_sampled), M(context_steady), VECTOR(parts, part),
       VECTOR(neighbours, neighbour), VECTOR(present, u32), VECTOR(crowd, neighbour_then), M(crowd_bytes), M(figure), M(total_bytes), M(used_peak_bytes), M(used_last_bytes), M(hidden_peak_bytes),
       M(hidden_last_bytes), M(hidden_peak_ns), M(hidden_peak_rounded), WHOLE(source, byte), LINE(used_line), LINE(hidden_line), LINE(others_line), LINE(samples_line), M(changes),
@@ -118,13 +122,13 @@ SHAPE(state, sl_device_state, M(device), M(used), M(known), M(known_peak), M(kno
 SHAPE(oom_context, sl_oom_context, M(time_ns), M(seq), M(thread), M(device), M(free_bytes), M(total_bytes), M(vm_bytes), M(vm_limit_bytes), M(rss_bytes),
       M(cgroup_bytes), M(cgroup_limit_bytes));
 SHAPE(owner, sl_owner, M(site), M(bytes), M(blocks));
-SHAPE(known_at, sl_known_at, M(end_ns), M(known), M(site), M(api));
+SHAPE(known_at, sl_known_at, M(end_ns), AS(known_bytes, "known"), M(site), M(api));
 SHAPE(oom, sl_oom, M(time_ns), M(requested_bytes), M(live_bytes), M(asked_bytes), M(free_bytes), M(total_bytes), IN(context, oom_context), M(code),
       M(thread), STACK(stack, ), M(label), M(stream), M(api), M(device), M(scope), M(recovered), M(injected),
       M(reported_by_torch), M(of_framework), M(nested), M(in_units), M(in_retry), M(group), FIXED(owners, owner_count, owner), IN(torch, torch),
       FIXED(neighbours, neighbour_count, neighbour_then), M(context_bytes), M(module_bytes), M(rounded), M(largest_cached), M(place_births),
       M(place_most), M(pass_births), M(pass_most), M(padded_bytes), IN(device_rise, surge), IN(place_rise, surge), M(surge), M(less_bytes), M(pool_most_bytes), M(pool_made), M(contexts), M(step), FIXED(pairs, pair_count, u32), KEPT(changes, change_count, known_at));
-SHAPE(variable, sl_variable, M(text), M(site), M(track), M(look), M(most.blocks), M(most.bytes), M(most.seen), M(most.live), M(named), M(among));
+SHAPE(variable, sl_variable, M(text), M(site), M(track), M(look), AS(peak.blocks, "most.blocks"), AS(peak.bytes, "most.bytes"), AS(peak.seen, "most.seen"), AS(peak.live, "most.live"), M(named), M(among));
 SHAPE(called, sl_called, M(text), M(device), M(blocks), M(live_bytes), M(peak_bytes));
 SHAPE(paired, sl_paired, M(label), M(text), M(entries), M(duration_ns), M(peak_bytes), M(allocated_bytes));
 SHAPE(api, sl_api_stats, M(calls), M(failures), M(bytes), M(time_ns));
@@ -132,7 +136,7 @@ SHAPE(step, sl_step, M(time_ns), M(number));
 SHAPE(steps, sl_steps, LIST(item, count, step), M(stride), M(skipped));
 SHAPE(label, sl_label, M(text), M(open), M(entries), M(duration_ns), M(before_bytes), M(after_bytes), M(peak_bytes), M(net_bytes), M(allocated_bytes),
       M(freed_bytes), M(blocks_created), M(blocks_freed), M(first_ns), M(last_ns), IN(steps, steps), M(points), M(outermost));
-SHAPE(possession, sl_possession, M(device), M(known), M(unused));
+SHAPE(possession, sl_possession, M(device), AS(known_bytes, "known"), M(unused));
 SHAPE(outer, sl_outer, M(label), M(step), M(serial));
 SHAPE(phase, sl_phase, M(label), M(thread), M(step), M(number), M(serial), M(begin_ns), M(end_ns), M(begin_order), M(end_order), IN(before, possession),
       IN(after, possession), KEPT(outer, depth, outer), M(overlaps));
@@ -142,8 +146,8 @@ SHAPE(failed_free, sl_failed_free, STACK(stack, ), M(code), M(time_ns), M(count)
 SHAPE(traffic, sl_traffic, M(communicator), M(collectives), M(bytes));
 SHAPE(in_flight, sl_in_flight, M(api), M(thread), M(bytes), M(since_ns));
 SHAPE(host, sl_host, M(rss_peak), M(cgroup_limit), M(cgroup_peak), M(oom_kills), M(oom_kills_before), M(cgroup_id), M(cgroup_held), LINE(rss), LINE(cgroup));
-SHAPE(held, sl_held, M(site), M(bytes), M(blocks));
-SHAPE(moment, sl_moment, M(time_ns), M(known_bytes), LIST(held, count, held), M(rest_bytes), M(rest_blocks), LIST(unused_bytes, unused_count, u64), LIST(graph_bytes, graph_count, u64));
+SHAPE(moment_site, sl_moment_site, M(site), M(bytes), M(blocks));
+SHAPE(moment, sl_moment, M(time_ns), M(known_bytes), LIST_AS(sites, "held", count, moment_site), M(rest_bytes), M(rest_blocks), LIST(unused_bytes, unused_count, u64), LIST(graph_bytes, graph_count, u64));
 SHAPE(piece, sl_piece, M(address), M(bytes), M(site));
 SHAPE(segments, sl_segments, M(time_ns), M(device), LIST(segment, segment_count, piece), LIST(block, block_count, piece), M(left_out));
 SHAPE(mark, sl_mark, M(time_ns), M(bytes), M(kind), M(device), M(api));

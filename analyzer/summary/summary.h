@@ -103,7 +103,7 @@ enum sl_shape_kind {
 	SL_SHAPE_VECTOR, /* SL_VECTOR of `shape` */
 	SL_SHAPE_LIST,	 /* a malloc'ed array of `shape`, its length at `count` */
 	SL_SHAPE_KEPT,	 /* the same, in the pool */
-	SL_SHAPE_FIXED,	 /* an array inside, of `most`; its length at `count` where count_size is not 0 */
+	SL_SHAPE_FIXED,	 /* an array inside, of `limit`; its length at `count` where count_size is not 0 */
 	SL_SHAPE_LINE,	 /* struct sl_line * of the model's timeline: its index + 1; 0: NULL */
 	SL_SHAPE_TRACK,	 /* const struct sl_track * of the model: its index + 1 */
 };
@@ -113,7 +113,8 @@ struct sl_member_of {
 	const char *name; /* NULL: the shape is this one value */
 	size_t at, count; /* offsets */
 	enum sl_shape_kind kind;
-	unsigned size, count_size, most;
+	unsigned size, count_size;
+	unsigned limit; /* of FIXED: the length of the array; of a bool: 1, its largest value */
 	const struct sl_shape *shape;
 };
 

@@ -453,7 +453,7 @@ static void add_session_phases(struct maker *m, const struct sl_phase *phase, co
 		struct sl_v3_event event = maker_event(m, device, ns, exit ? "phase_exit" : "phase_enter");
 
 		if (held->device >= 0)
-			maker_set_held(m, device, ns, held->known, held->unused, &event);
+			maker_set_held(m, device, ns, held->known_bytes, held->unused, &event);
 		else if (!first && m->process->model->host.rss)
 			event.allocated_bytes = event.reserved_bytes = event.used_bytes =
 				maker_at(m->process->model, m->process->model->host.rss, ns);
@@ -724,7 +724,7 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 	m.plain = maker_metadata(&m, 0, device, 0);
 	for (unsigned i = 0; i < oom->change_count; i++) {
 		const struct sl_known_at *change = &oom->changes[i];
-		int64_t known = (int64_t)change->known;
+		int64_t known = (int64_t)change->known_bytes;
 		struct sl_v3_event event = maker_event(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
 
 		event.allocated_bytes += known - event.reserved_bytes;

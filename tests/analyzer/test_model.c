@@ -281,7 +281,7 @@ static void ipc_memory_opened_twice_is_one_block_closed_by_the_second_close(void
 	synth_call(r.synth, 1, "cudaIpcCloseMemHandle", .address = 0x1000);
 	replay_end(&r, SYNTH_COMPLETED);
 	expect_row(&r, SL_KIND_imported, 0, 1, 0, 0, MIB);
-	assert_int_equal(r.model->devices[1] ? r.model->devices[1]->known : 0, 0);
+	assert_int_equal(r.model->devices[1] ? r.model->devices[1]->known_bytes : 0, 0);
 	replay_free(&r);
 }
 

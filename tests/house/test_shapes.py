@@ -32,7 +32,7 @@ WITHOUT = {
     "sl_moments": {"next_ns width_ns capacity largest_bytes": READING},
     "sl_model": {"asleep_ns code_seen cost header defs recording vmm graphs waiting graph_pools graph_pool graph_segments objects arena call_begin_ns call_end_ns call_api ends pointers arrays registered imports blocks site_slots holder_ids "
                  "site_course site_course_capacity site_mask label_ids last_collective threads in_use in_use_max in_use_max_before item in_ranges ranged "
-                 "ranged_sum recent held held_max in_use_crests held_crests looks oom_event called_ids called_parts variable_ids look look_bytes look_named look_among told_bytes told_ns traffic_ids costs sought born born_named born_named_ids tensors tensor_ids tensor_places tensor_count paired_ids entry entry_context makers": READING,
+                 "ranged_sum recent held_bytes held_max in_use_crests held_crests looks oom_event called_ids called_parts variable_ids look look_bytes look_named look_among told_bytes told_ns traffic_ids costs sought born born_named born_named_ids tensors tensor_ids tensor_places tensor_count paired_ids entry entry_context makers": READING,
                  "lives lives_capacity stays passes": ALONE, "rows devices apis timeline": APART},
     "sl_process": {"trace model": APART, "measured unmeasured": READING, "report parent symbols places roles image bundles_from_ns bundles_kept_ns changes accounts alike": LATER},
 }
@@ -64,8 +64,8 @@ def rows():
     """{struct: names of its rows, and of the counts beside them}"""
     found = {}
     for struct, text in re.findall(r"^(?:SHAPE|PUBLIC)\(\w+, (\w+),(.*?)\);$", SHAPES, re.S | re.M):
-        names = re.findall(r"\b(?:M|STACK|IN|VECTOR|VECTOR_AS|LIST|KEPT|FIXED|WHOLE|LINE|TRACK)\((\w+)", text)
-        names += re.findall(r"\b(?:LIST|KEPT|FIXED)\(\w+, (\w+)", text)
+        names = re.findall(r"\b(?:M|AS|STACK|IN|VECTOR|VECTOR_AS|LIST|LIST_AS|KEPT|FIXED|WHOLE|LINE|TRACK)\((\w+)", text)
+        names += re.findall(r"\b(?:(?:LIST|KEPT|FIXED)\(\w+|LIST_AS\(\w+, \"\w+\"), (\w+)", text)
         found.setdefault(struct, set()).update(names)
     return found
 

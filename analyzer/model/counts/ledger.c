@@ -197,7 +197,7 @@ struct sl_device_state *sl_ledger_new_device(struct sl_model *model, unsigned sl
 	state->device = (int)slot - 1;
 	state->used_peak_bytes = state->used_last_bytes = SL_UNKNOWN;
 	state->hidden_peak_bytes = state->hidden_last_bytes = state->context_most = SL_UNKNOWN;
-	state->total_bytes = state->sampled.known = SL_UNKNOWN;
+	state->total_bytes = state->sampled.known_max = SL_UNKNOWN;
 	make_recent(model, state);
 	model->devices[slot] = state;
 	return state;
@@ -556,25 +556,25 @@ static void change_known(struct sl_model *model, struct sl_site *site, struct sl
 
 	device->used = true;
 	sl_sample_wait_change(model, device, bytes);
-	device->known += (uint64_t)bytes;
-	device->recent[device->changes++ & device->recent_mask] =
-		(struct sl_known_at){.end_ns = model->call_end_ns, .known = device->known, .site = index, .api = model->call_api};
+	device->known_bytes += (uint64_t)bytes;
+	device->recent[device->changes++ & device->recent_mask] = (struct sl_known_at){
+		.end_ns = model->call_end_ns, .known_bytes = device->known_bytes, .site = index, .api = model->call_api};
 	if (SL_UNLIKELY(!device->line))
 		device->line = sl_timeline_add(&model->timeline, SL_LINE_KNOWN, device->device, 0);
-	sl_timeline_set(&model->timeline, device->line, now, device->known, index);
-	if (!device->torch.told) /* else its next report tells what of this segment is in use */
+	sl_timeline_set(&model->timeline, device->line, now, device->known_bytes, index);
+	if (!device->torch.reported) /* else its next report tells what of this segment is in use */
 		sl_ledger_swing(model, device);
-	if (device->known > device->known_peak && !model->recording.lists_tensors) {
-		device->known_peak = device->known;
+	if (device->known_bytes > device->known_peak && !model->recording.lists_tensors) {
+		device->known_peak = device->known_bytes;
 		sl_ledger_peak(model, device);
 	}
 	change_holder(model, site, index, bytes);
 	if (labelled != SL_NO_SITE)
 		change_labelled(model, &model->labelled.item[labelled], labelled, index, bytes);
 	model->in_use += bytes;
-	model->held += bytes;
-	if (model->held > model->held_max)
-		model->held_max = model->held;
+	model->held_bytes += bytes;
+	if (model->held_bytes > model->held_max)
+		model->held_max = model->held_bytes;
 	if (model->in_use > model->in_use_max)
 		raise_in_use(model, site);
 }

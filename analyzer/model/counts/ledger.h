@@ -57,7 +57,7 @@ static inline void sl_ledger_swing(const struct sl_model *model, struct sl_devic
 	uint64_t unused =
 		torch->used && torch->reserved_bytes > torch->allocated_bytes ? torch->reserved_bytes - torch->allocated_bytes : 0;
 
-	sl_swing_to(&device->swing, device->known > unused ? device->known - unused : 0, model->now_ns);
+	sl_swing_to(&device->swing, device->known_bytes > unused ? device->known_bytes - unused : 0, model->now_ns);
 }
 
 /* Makes what is held now the peak. */

@@ -8,7 +8,7 @@
 
 static int by_bytes(const void *a, const void *b)
 {
-	const struct sl_held *x = a, *y = b;
+	const struct sl_moment_site *x = a, *y = b;
 
 	return SL_FALLING(x->bytes, y->bytes) ?: SL_RISING(x->site, y->site);
 }
@@ -31,7 +31,7 @@ static void put_unused(struct sl_moment *moment, unsigned slot, const struct sl_
 
 static void free_moment(struct sl_moment *moment)
 {
-	free(moment->held);
+	free(moment->sites);
 	free(moment->unused_bytes);
 	free(moment->graph_bytes);
 }
@@ -39,28 +39,29 @@ static void free_moment(struct sl_moment *moment)
 static void fill(const struct sl_model *model, struct sl_moment *moment)
 {
 	size_t count = 0;
-	struct sl_held *held;
+	struct sl_moment_site *sites;
 
 	for (size_t i = 0; i < model->sites.count; i++)
 		count += model->sites.item[i].live_bytes != 0;
-	held = sl_memory_must(malloc((count + 1) * sizeof(*held)));
+	sites = sl_memory_must(malloc((count + 1) * sizeof(*sites)));
 	count = 0;
 	for (uint32_t i = 0; i < model->sites.count; i++)
 		if (model->sites.item[i].live_bytes)
-			held[count++] = (struct sl_held){i, model->sites.item[i].live_bytes, model->sites.item[i].live_blocks};
-	qsort(held, count, sizeof(*held), by_bytes);
+			sites[count++] =
+				(struct sl_moment_site){i, model->sites.item[i].live_bytes, model->sites.item[i].live_blocks};
+	qsort(sites, count, sizeof(*sites), by_bytes);
 	for (size_t i = SL_MOMENT_SITES_MAX; i < count; i++) {
-		moment->rest_bytes += held[i].bytes;
-		moment->rest_blocks += held[i].blocks;
+		moment->rest_bytes += sites[i].bytes;
+		moment->rest_blocks += sites[i].blocks;
 	}
 	moment->count = count < SL_MOMENT_SITES_MAX ? (uint32_t)count : SL_MOMENT_SITES_MAX;
-	moment->held = realloc(held, (moment->count + 1) * sizeof(*held));
+	moment->sites = realloc(sites, (moment->count + 1) * sizeof(*sites));
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *device = model->devices[d];
 
 		if (!device)
 			continue;
-		moment->known_bytes += device->known;
+		moment->known_bytes += device->known_bytes;
 		if (d && d <= SL_MOMENT_DEVICES_MAX)
 			put_unused(moment, d, &device->torch);
 	}
@@ -78,9 +79,9 @@ static void keep_largest(const struct sl_model *model, struct sl_moments *moment
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *device = model->devices[d];
 
-		if (!device || !device->torch.used || device->known <= moments->largest_bytes)
+		if (!device || !device->torch.used || device->known_bytes <= moments->largest_bytes)
 			continue;
-		moments->largest_bytes = device->known;
+		moments->largest_bytes = device->known_bytes;
 		drop(&moments->largest);
 		sl_moments_segments(model, device->device, &moments->largest);
 		moments->largest.time_ns = time_ns;

@@ -9,10 +9,10 @@
  * allocation late) only two bounds are known: the value hidden before stays if it lies between them, else the nearer bound is
  * taken.  SL_UNKNOWN: there is no value from before and the bounds differ.
  */
-static uint64_t hidden(const struct sl_device_state *device, uint64_t most)
+static uint64_t hidden(const struct sl_device_state *device, uint64_t known_max)
 {
-	uint64_t figure = device->sampled.figure, least = device->sampled.least, before = device->hidden_last_bytes;
-	uint64_t low = figure > most ? figure - most : 0, high = figure > least ? figure - least : 0;
+	uint64_t figure = device->sampled.figure, known_min = device->sampled.known_min, before = device->hidden_last_bytes;
+	uint64_t low = figure > known_max ? figure - known_max : 0, high = figure > known_min ? figure - known_min : 0;
 
 	if (before == SL_UNKNOWN)
 		return low == high ? low : SL_UNKNOWN;
@@ -49,29 +49,29 @@ static uint64_t most_code(const struct sl_device_state *device)
 }
 
 /*
- * What contexts add that came since the sample which shows the context; below 0: what those that went took; most: all that is
+ * What contexts add that came since the sample which shows the context; below 0: what those that went took; hidden_bytes: all that is
  * hidden.
  */
-static int64_t more_contexts(const struct sl_device_state *device, uint64_t most)
+static int64_t more_contexts(const struct sl_device_state *device, uint64_t hidden_bytes)
 {
 	uint32_t then = device->contexts_sampled, now = device->contexts;
 	uint64_t bytes = device->context_sampled ? device->parts.item[device->context_sampled - 1].bytes : 0;
 	uint64_t all = then ? bytes * now / then : bytes * (now + 1);
 
-	return (int64_t)(all < most ? all : bytes < most ? most : bytes) - (int64_t)bytes;
+	return (int64_t)(all < hidden_bytes ? all : bytes < hidden_bytes ? hidden_bytes : bytes) - (int64_t)bytes;
 }
 
 /* What each part takes of a hidden peak: the most that it took while the sample was taken, if there is room for all. */
 static void take_parts(struct sl_device_state *device, uint64_t peak)
 {
-	uint64_t most = 0;
+	uint64_t sum = 0;
 
 	for (size_t i = 0; i < device->parts.count; i++)
-		most += most_of(device, &device->parts.item[i]);
+		sum += most_of(device, &device->parts.item[i]);
 	for (size_t i = 0; i < device->parts.count; i++) {
 		struct sl_hidden_part *part = &device->parts.item[i];
 
-		part->peak_bytes = most <= peak ? most_of(device, part) : part->bytes;
+		part->peak_bytes = sum <= peak ? most_of(device, part) : part->bytes;
 	}
 	if (device->context_sampled)
 		device->parts.item[device->context_sampled - 1].peak_bytes += (uint64_t)more_contexts(device, peak);
@@ -147,10 +147,10 @@ static void join_code(struct sl_model *model, struct sl_device_state *device)
  * What contexts and code cost is read from the device's free memory, which other processes change meanwhile.  What came since
  * the last exact sample took no more than hidden memory has risen.  A sample during such a call tells nothing.
  */
-static void limit_costs(struct sl_model *model, struct sl_device_state *device, uint64_t most)
+static void limit_costs(struct sl_model *model, struct sl_device_state *device, uint64_t known_max)
 {
-	uint64_t figure = device->sampled.figure, least = device->sampled.least, sum = 0;
-	uint64_t low = figure > most ? figure - most : 0, high = figure > least ? figure - least : 0;
+	uint64_t figure = device->sampled.figure, known_min = device->sampled.known_min, sum = 0;
+	uint64_t low = figure > known_max ? figure - known_max : 0, high = figure > known_min ? figure - known_min : 0;
 	uint64_t room = high > device->fresh_from ? high - device->fresh_from : 0;
 
 	if (device->code_ns >= device->sampled.begin_ns)
@@ -181,18 +181,18 @@ static void limit_costs(struct sl_model *model, struct sl_device_state *device, 
  * sample during calls may show too little: the first sample while nothing changes corrects that, later ones only lower it.  Once
  * blocks were freed to a pool, which may keep them, samples show too much and are not used.
  */
-static void own(const struct sl_model *model, struct sl_device_state *device, uint64_t known)
+static void own(const struct sl_model *model, struct sl_device_state *device, uint64_t known_max)
 {
-	uint64_t taken = known + most_code(device) + sl_device_state_aside(device, device->sampled.time_ns), bytes;
+	uint64_t accounted = known_max + most_code(device) + sl_device_state_aside(device, device->sampled.time_ns), bytes;
 	struct sl_hidden_part *part = device->context_sampled ? &device->parts.item[device->context_sampled - 1] : NULL;
 	bool steady = device->sampled.steady, tells = !device->sampled.pool_keeps;
 
-	if (device->sampled.process == SL_UNKNOWN || device->sampled.process <= taken)
+	if (device->sampled.process == SL_UNKNOWN || device->sampled.process <= accounted)
 		return;
 	/* whatever came or went meanwhile, the context takes no more than this */
-	if (!device->contexts && device->sampled.process - device->sampled.least < device->context_most)
-		device->context_most = device->sampled.process - device->sampled.least;
-	bytes = device->sampled.process - taken;
+	if (!device->contexts && device->sampled.process - device->sampled.known_min < device->context_most)
+		device->context_most = device->sampled.process - device->sampled.known_min;
+	bytes = device->sampled.process - accounted;
 	bytes = bytes < device->context_most || device->contexts ? bytes : device->context_most;
 	if (part && device->context_bytes && steady && (bytes < part->bytes || (tells && !device->context_steady))) {
 		for (size_t i = 0; i < model->ooms.count; i++)
@@ -235,14 +235,14 @@ uint64_t sl_sample_wait_contexts(const struct sl_device_state *device)
 
 void sl_sample_wait_settle(struct sl_model *model, struct sl_device_state *device)
 {
-	uint64_t bytes, known = device->sampled.known;
+	uint64_t bytes, known_max = device->sampled.known_max;
 
-	if (known == SL_UNKNOWN)
+	if (known_max == SL_UNKNOWN)
 		return;
-	device->sampled.known = SL_UNKNOWN;
-	limit_costs(model, device, known);
-	own(model, device, known);
-	bytes = model->recording.has_device_figures ? hidden(device, known) : SL_UNKNOWN;
+	device->sampled.known_max = SL_UNKNOWN;
+	limit_costs(model, device, known_max);
+	own(model, device, known_max);
+	bytes = model->recording.has_device_figures ? hidden(device, known_max) : SL_UNKNOWN;
 	if (bytes == SL_UNKNOWN)
 		return;
 	device->hidden_last_bytes = bytes;
@@ -269,7 +269,7 @@ void sl_sample_wait_change(struct sl_model *model, struct sl_device_state *devic
 {
 	if (!device->entered_ns)
 		device->entered_ns = model->call_begin_ns;
-	if (device->sampled.known == SL_UNKNOWN)
+	if (device->sampled.known_max == SL_UNKNOWN)
 		return;
 	if (model->call_begin_ns > device->sampled.time_ns) {
 		sl_sample_wait_settle(model, device);
@@ -277,9 +277,10 @@ void sl_sample_wait_change(struct sl_model *model, struct sl_device_state *devic
 	}
 	device->sampled.steady &= !bytes;
 	if (bytes > 0)
-		device->sampled.known += (uint64_t)bytes;
+		device->sampled.known_max += (uint64_t)bytes;
 	else
-		device->sampled.least -= device->sampled.least < (uint64_t)-bytes ? device->sampled.least : (uint64_t)-bytes;
+		device->sampled.known_min -=
+			device->sampled.known_min < (uint64_t)-bytes ? device->sampled.known_min : (uint64_t)-bytes;
 }
 
 /* A sample taken during the call may or may not include what the call did. */

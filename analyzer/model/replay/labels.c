@@ -20,7 +20,7 @@ static struct sl_possession ranges_held(const struct sl_model *model)
 		if (!device || !device->used)
 			continue;
 		sl_model_unused(&device->torch, &unused);
-		return (struct sl_possession){d, device->known, unused};
+		return (struct sl_possession){d, device->known_bytes, unused};
 	}
 	return (struct sl_possession){-1, 0, 0};
 }
@@ -110,12 +110,12 @@ static void add_crest(struct sl_crests *crests, uint64_t order, int64_t value)
 	*SL_PUSH(crests) = (struct sl_crest){order, value};
 }
 
-/* The maximum since the boundary with this number; at least `most`. */
-static int64_t crest_since(const struct sl_crests *crests, uint64_t order, int64_t most)
+/* The maximum since the boundary with this number; at least `floor`. */
+static int64_t crest_since(const struct sl_crests *crests, uint64_t order, int64_t floor)
 {
 	size_t first = SL_FIRST(i, crests->count, crests->item[i].order > order);
 
-	return first < crests->count && crests->item[first].value > most ? crests->item[first].value : most;
+	return first < crests->count && crests->item[first].value > floor ? crests->item[first].value : floor;
 }
 
 /* The maximum since the last boundary belongs to every open range, which asks when it ends. */
@@ -124,7 +124,7 @@ static void fold_peak(struct sl_model *model)
 	add_crest(&model->in_use_crests, model->boundaries, model->in_use_max);
 	add_crest(&model->held_crests, model->boundaries, model->held_max);
 	model->in_use_max = model->in_use;
-	model->held_max = model->held;
+	model->held_max = model->held_bytes;
 	model->in_use_max_before = -1;
 }
 
@@ -186,8 +186,8 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_item 
 		.begin_ns = model->now_ns,
 		.before = not_negative(model->in_use),
 		.peak = model->in_use,
-		.held_before = model->held,
-		.held_peak = model->held,
+		.held_before = model->held_bytes,
+		.held_peak = model->held_bytes,
 		.turnover = state->turnover,
 		.counted = state->turnover,
 		.counted_ns = model->now_ns,
@@ -326,7 +326,7 @@ static struct sl_entry entry_of(const struct sl_model *model, const struct sl_th
 		.after = not_negative(model->in_use),
 		.peak = not_negative(range->peak),
 		.held_before = not_negative(range->held_before),
-		.held_after = not_negative(model->held),
+		.held_after = not_negative(model->held_bytes),
 		.held_peak = not_negative(range->held_peak),
 		.made_bytes = now->made_bytes - then->made_bytes,
 		.made_blocks = now->made_blocks - then->made_blocks,

@@ -338,26 +338,26 @@ static void take_place(struct sl_model *model, struct sl_oom *oom, const struct 
 	oom->sought = was_got_over(model, oom) || is_sought(oom, track, course);
 }
 
-static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t held)
+static struct sl_surge surge_of(const struct sl_swing *swing, uint64_t bytes)
 {
-	return (struct sl_surge){held, swing->most, swing->count, swing->first, swing->rose};
+	return (struct sl_surge){bytes, swing->highest, swing->count, swing->first, swing->rose};
 }
 
 /* Takes what would be held with this request, compared with earlier rises. */
 static void take_surge(struct sl_model *model, struct sl_oom *oom, const struct sl_track *place)
 {
-	uint64_t most = 0;
+	uint64_t largest = 0;
 
 	for (size_t i = 0; i < model->tracks.count; i++) {
 		const struct sl_track *track = &model->tracks.item[i];
 		const struct sl_swing *swing = &model->tracks.course[i].swing;
 		bool asks = track == place;
-		uint64_t held = track->live_bytes + (asks ? oom->asked_bytes : 0);
+		uint64_t bytes = track->live_bytes + (asks ? oom->asked_bytes : 0);
 
-		if (track->device != oom->device || !swing->count || held < swing->most + most)
+		if (track->device != oom->device || !swing->count || bytes < swing->highest + largest)
 			continue;
-		most = held - swing->most;
-		oom->place_rise = surge_of(swing, held);
+		largest = bytes - swing->highest;
+		oom->place_rise = surge_of(swing, bytes);
 		oom->surge = (uint32_t)i + 1;
 	}
 }
@@ -416,7 +416,7 @@ static uint64_t live_bytes(const struct sl_model *model, const struct sl_oom *oo
 		return sl_model_row(model, SL_KIND_host_pinned, 0)->live_bytes;
 	for (size_t i = 0; i < SL_COUNT(model->devices); i++)
 		if (model->devices[i] && (oom->device < 0 || model->devices[i]->device == oom->device))
-			bytes += model->devices[i]->known;
+			bytes += model->devices[i]->known_bytes;
 	return bytes;
 }
 

@@ -16,10 +16,10 @@ static void end_variables(struct sl_model *model)
 	for (size_t i = 0; model->look_bytes && i < model->variables.count; i++) {
 		struct sl_variable *one = &model->variables.item[i];
 
-		if (one->look != model->look || one->now.bytes < one->most.bytes ||
-		    (one->now.bytes == one->most.bytes && one->now.blocks < one->most.blocks))
+		if (one->look != model->look || one->now.bytes < one->peak.bytes ||
+		    (one->now.bytes == one->peak.bytes && one->now.blocks < one->peak.blocks))
 			continue;
-		one->most = one->now;
+		one->peak = one->now;
 		one->named = model->look_named;
 		one->among = model->look_among;
 	}

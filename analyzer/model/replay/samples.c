@@ -124,24 +124,24 @@ static void host(struct sl_model *model, const struct sl_sample *sample)
 }
 
 /* The most and the least held from begin_ns on; SL_UNKNOWN: more changes followed than are kept. */
-static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns, uint64_t *least)
+static uint64_t most_known_since(const struct sl_device_state *device, uint64_t begin_ns, uint64_t *min)
 {
-	uint64_t most = 0;
+	uint64_t max = 0;
 
-	*least = SL_UNKNOWN;
+	*min = SL_UNKNOWN;
 	for (uint64_t back = 1; back <= device->changes; back++) {
 		const struct sl_known_at *change = &device->recent[(device->changes - back) & device->recent_mask];
 
 		if (back > device->recent_mask + 1)
 			return SL_UNKNOWN;
-		most = change->known > most ? change->known : most;
-		*least = change->known < *least ? change->known : *least;
+		max = change->known_bytes > max ? change->known_bytes : max;
+		*min = change->known_bytes < *min ? change->known_bytes : *min;
 		/* this change was over when the sample began, so what was before it does not count */
 		if (change->end_ns < begin_ns)
-			return most;
+			return max;
 	}
-	*least = 0; /* before the first change nothing was held */
-	return most;
+	*min = 0; /* before the first change nothing was held */
+	return max;
 }
 
 /* True: the process's memory, contexts and code included, did not change since begin_ns. */
@@ -180,7 +180,7 @@ static bool lists_own_as_others(const struct sl_model *model, const struct sl_de
 	uint64_t others = held_by_others(sample, model->header->pid);
 
 	return sample->process_bytes == SL_UNKNOWN && sample->used_bytes != SL_UNKNOWN &&
-	       (sample->used_bytes < others || sample->used_bytes - others < device->known);
+	       (sample->used_bytes < others || sample->used_bytes - others < device->known_bytes);
 }
 
 static void neighbours(struct sl_model *model, struct sl_device_state *device, const struct sl_sample *sample)
@@ -236,7 +236,7 @@ static enum sl_figure figure_of(const struct sl_model *model, const struct sl_de
 		*bytes = 0; /* it is not listed any more, and there is no room for what it took */
 		return SL_FIGURE_OWN;
 	}
-	if (!others || !device->known || lists_own_as_others(model, device, sample))
+	if (!others || !device->known_bytes || lists_own_as_others(model, device, sample))
 		return SL_FIGURE_DEVICE;
 	*bytes -= others;
 	return SL_FIGURE_LESS_OTHERS;
@@ -259,9 +259,9 @@ static void begin_again(struct sl_device_state *device, enum sl_figure figure)
 static void settle(struct sl_model *model, struct sl_device_state *device)
 {
 	sl_sample_wait_settle(model, device);
-	if (!device->context_bytes || device->sampled.told)
+	if (!device->context_bytes || device->sampled.context_filled)
 		return;
-	device->sampled.told = true;
+	device->sampled.context_filled = true;
 	neighbours_sampled(model, device);
 }
 
@@ -309,8 +309,8 @@ static void device(struct sl_model *model, const struct sl_sample *sample)
 	device->sampled.begin_ns = sample->begin_ns;
 	device->sampled.time_ns = sample->time_ns;
 	device->sampled.figure = bytes;
-	device->sampled.known =
-		figure < device->figure ? SL_UNKNOWN : most_known_since(device, sample->begin_ns, &device->sampled.least);
+	device->sampled.known_max =
+		figure < device->figure ? SL_UNKNOWN : most_known_since(device, sample->begin_ns, &device->sampled.known_min);
 	device->sampled.process = sample->process_bytes;
 	device->sampled.at = sl_labels_instant(model, 0);
 	device->sampled.steady = is_steady(device, sample->begin_ns);

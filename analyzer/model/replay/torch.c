@@ -61,13 +61,13 @@ static void captures_segment(struct sl_model *model, struct sl_live *segment, co
 
 static void captures_release(struct sl_model *model, const struct sl_live *segment, struct sl_torch *torch)
 {
-	struct sl_live *known = sl_table_find(&model->graph_segments, segment->address);
+	struct sl_live *entry = sl_table_find(&model->graph_segments, segment->address);
 
 	torch->graph_reserved_bytes -= segment->bytes;
-	if (!known)
+	if (!entry)
 		return;
-	torch->graph_pools -= !--model->graph_pools.item[known->owner].segments;
-	sl_table_remove(&model->graph_segments, known);
+	torch->graph_pools -= !--model->graph_pools.item[entry->owner].segments;
+	sl_table_remove(&model->graph_segments, entry);
 }
 
 /*
@@ -138,7 +138,7 @@ static unsigned pools_place(struct sl_model *model, struct sl_device_state *devi
 {
 	struct sl_live *live;
 
-	if (device->device < 0 || !device->known)
+	if (device->device < 0 || !device->known_bytes)
 		return SL_LIVE_POOL | SL_LIVE_ALONE;
 	live = memory_at(model, address);
 	if (live && live->flags & SL_LIVE_POOL)
@@ -164,10 +164,10 @@ static struct sl_live *next_fitting(struct sl_model *model, struct sl_device_sta
 	return best;
 }
 
-/* held: 0: the pool does not report it */
-static void pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held)
+/* held_bytes: 0: the pool does not report it */
+static void pools_told(struct sl_model *model, struct sl_device_state *device, uint64_t held_bytes)
 {
-	uint64_t reserved = device->torch.pool_reserved_bytes, left = held > reserved ? held - reserved : 0;
+	uint64_t reserved = device->torch.pool_reserved_bytes, left = held_bytes > reserved ? held_bytes - reserved : 0;
 	struct sl_live *grown[GROWN_MAX];
 	unsigned count = 0;
 
@@ -372,9 +372,10 @@ void sl_torch_end(struct sl_model *model, uint64_t block)
 
 static bool has_room(const struct sl_torch *torch, uint64_t bytes)
 {
-	uint64_t held = torch->pool_held_bytes > torch->pool_reserved_bytes ? torch->pool_held_bytes : torch->pool_reserved_bytes;
+	uint64_t pool_bytes =
+		torch->pool_held_bytes > torch->pool_reserved_bytes ? torch->pool_held_bytes : torch->pool_reserved_bytes;
 
-	return held >= bytes && torch->pool_allocated_bytes <= held - bytes;
+	return pool_bytes >= bytes && torch->pool_allocated_bytes <= pool_bytes - bytes;
 }
 
 /*
@@ -495,7 +496,7 @@ static void peak_of_snapshot(struct sl_model *model, struct sl_device_state *dev
 
 	if (now->allocated_bytes - now->rounding <= peak->allocated_bytes - peak->rounding)
 		return;
-	device->known_peak = device->known;
+	device->known_peak = device->known_bytes;
 	sl_ledger_peak(model, device);
 }
 
@@ -549,8 +550,8 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	device->torch.events++;
 	if (pool) {
 		device->torch.pooled = true;
-	} else if (!device->torch.told) {
-		device->torch.told = true;
+	} else if (!device->torch.reported) {
+		device->torch.reported = true;
 		device->swing.high = device->swing.low; /* the segment for this block was counted as a whole */
 	}
 	if (!model->torch_seen) {
@@ -568,8 +569,9 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 	if (model->recording.lists_tensors)
 		peak_of_snapshot(model, device);
 	/* the peak includes the block for which its segment was made, and within a plateau the most tensors */
-	else if (device->known == device->known_peak && (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||
-							 device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes))
+	else if (device->known_bytes == device->known_peak &&
+		 (device->torch.reserved_bytes > device->torch_at_peak.reserved_bytes ||
+		  device->torch.allocated_bytes > device->torch_at_peak.allocated_bytes))
 		sl_ledger_peak(model, device);
 }
 

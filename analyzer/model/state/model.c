@@ -98,7 +98,7 @@ const char *sl_model_rest_name(const struct sl_torch *torch)
 {
 	if (!torch || !torch->pooled)
 		return "kept by PyTorch, unused";
-	return torch->told ? "kept by PyTorch, or unnamed in pools" : "in pools, unnamed";
+	return torch->reported ? "kept by PyTorch, or unnamed in pools" : "in pools, unnamed";
 }
 
 /* JAX's name for the library of its pool. */
@@ -112,11 +112,11 @@ bool sl_model_is_cublas(const char *library)
 	return !strncmp(library, "libcublas.so", strlen("libcublas.so"));
 }
 
-static uint64_t beyond(uint64_t segments, uint64_t blocks, uint64_t most)
+static uint64_t beyond(uint64_t segments, uint64_t blocks, uint64_t limit)
 {
 	uint64_t kept = segments > blocks ? segments - blocks : 0;
 
-	return kept < most ? kept : most;
+	return kept < limit ? kept : limit;
 }
 
 unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *torch, const char *name, uint64_t bytes,
@@ -140,7 +140,7 @@ unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *tor
 	if (pool.jax)
 		snprintf(pool.name, sizeof(pool.name), "rest of JAX's pool");
 	kept = (struct sl_rest){.bytes = bytes - graphs.bytes - pool.bytes};
-	snprintf(kept.name, sizeof(kept.name), "%s", pool.bytes && torch->told ? "kept by PyTorch, unused" : name);
+	snprintf(kept.name, sizeof(kept.name), "%s", pool.bytes && torch->reported ? "kept by PyTorch, unused" : name);
 	if (kept.bytes)
 		rests[count++] = kept;
 	if (graphs.bytes)
@@ -158,13 +158,13 @@ const char *sl_model_unused(const struct sl_torch *torch, uint64_t *bytes)
 
 const char *sl_model_rest_at_peak(const struct sl_model *model, const struct sl_device_state *device, uint64_t *bytes)
 {
-	uint64_t told = 0;
+	uint64_t site_bytes = 0;
 
 	if (!device->peak_folded || !device->torch.used)
 		return sl_model_unused(&device->torch_at_peak, bytes);
 	for (size_t i = 0; i < model->sites.count; i++)
 		if (model->sites.item[i].device == device->device && sl_model_in_use(model, &model->sites.item[i]))
-			told += sl_model_site_at_peak(model, &model->sites.item[i]);
-	*bytes = device->known_peak > told ? device->known_peak - told : 0;
+			site_bytes += sl_model_site_at_peak(model, &model->sites.item[i]);
+	*bytes = device->known_peak > site_bytes ? device->known_peak - site_bytes : 0;
 	return *bytes ? "tensors folded by --keep, and unused" : NULL;
 }

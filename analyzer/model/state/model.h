@@ -103,7 +103,7 @@ static inline uint64_t sl_given_rest(const struct sl_given *given)
 }
 
 struct sl_torch {
-	bool used, told, pooled; /* told: PyTorch reported blocks; pooled: another framework did */
+	bool used, reported, pooled; /* reported: PyTorch reported blocks; pooled: another framework did */
 	uint64_t events, allocated_bytes, reserved_bytes, peak_allocated_bytes, peak_reserved_bytes, live_blocks, peak_blocks, ooms;
 	/* The part of the totals above that is in pools of other frameworks */
 	uint64_t pool_allocated_bytes, pool_reserved_bytes;
@@ -191,15 +191,15 @@ struct sl_neighbour_then {
 
 /* What the process held on a device after a change, and the end of the call that made the change. */
 struct sl_known_at {
-	uint64_t end_ns, known;
+	uint64_t end_ns, known_bytes;
 	uint32_t site; /* site of the block that began or ended */
 	uint16_t api;
 };
 
 struct sl_device_state {
 	int device;
-	bool used;				   /* had an event or a sample */
-	uint64_t known, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
+	bool used;					 /* had an event or a sample */
+	uint64_t known_bytes, known_peak, known_peak_ns; /* device + pool + vmm + array + graph */
 	uint64_t kept_ns[2];   /* instants inside the folded part (--keep) at which all live blocks are known; 0: none */
 	bool peak_folded;      /* not all blocks of the peak are known */
 	struct sl_swing swing; /* swings of what is in use */
@@ -246,13 +246,13 @@ struct sl_device_state {
 	struct sl_known_at *recent;
 	uint64_t changes, recent_mask;
 	uint64_t sample_gap_ns, last_sample_ns; /* longest time between two samples */
-	/* the last sample, which waits until no call that began before it can follow; known SL_UNKNOWN: none waits */
+	/* the last sample, which waits until no call that began before it can follow; known_max SL_UNKNOWN: none waits */
 	struct {
 		uint64_t begin_ns, time_ns, process;
-		uint64_t figure;       /* bytes, of the kind that the device's figure is */
-		uint64_t known, least; /* the most and the least held while it was taken */
+		uint64_t figure;	       /* bytes, of the kind that the device's figure is */
+		uint64_t known_max, known_min; /* of known_bytes while it was taken */
 		struct sl_instant at;
-		bool told;		 /* errors before the first sample have their context filled in */
+		bool context_filled;	 /* errors before the first sample have their context */
 		bool steady, pool_keeps; /* nothing changed meanwhile; pool_keeps: blocks had been freed to a pool before */
 	} sampled;
 };
@@ -299,8 +299,8 @@ struct sl_owner {
 
 /* What was held at an error, compared with the highest of the rises before it (parts.h). */
 struct sl_surge {
-	/* bytes: with the request; most: the highest rise before; count: the number of rises before; first, rose: of a swing */
-	uint64_t bytes, most, count, first, rose;
+	/* bytes: with the request; highest: the highest rise before; count: the number of rises before; first, rose: of a swing */
+	uint64_t bytes, highest, count, first, rose;
 };
 
 struct sl_oom {
@@ -374,7 +374,7 @@ struct sl_variable {
 	uint64_t look;		    /* the last one that told of it */
 	struct sl_variable_look {
 		uint64_t blocks, bytes, seen, live; /* live: bytes of the site then */
-	} now, most;				    /* at that look, and at the one at which it held most */
+	} now, peak;				    /* at that look, and at the one at which it held most */
 	uint64_t named, among;			    /* blocks of all that this look named, of so many; 0: it saw all */
 };
 
@@ -508,7 +508,7 @@ struct sl_paired {
 /* What a process held on its first device at an instant; device -1: it had not used any. */
 struct sl_possession {
 	int device;
-	uint64_t known, unused; /* unused: kept by PyTorch's allocator */
+	uint64_t known_bytes, unused; /* unused: kept by PyTorch's allocator */
 };
 
 /* One range, kept for events of phases; the number of those is limited. */
@@ -657,10 +657,10 @@ struct sl_model {
 	int64_t in_use, in_use_max; /* in_use_max: since the last begin or end of any range */
 	int64_t in_use_max_before;  /* in_use_max before the last segment, made while no blocks were known; -1: no such segment */
 	bool torch_seen;
-	const struct sl_item *item;  /* the item that is applied */
-	uint64_t in_ranges;	     /* threads with open ranges, the process as thread 0 among them */
-	uint64_t ranged, ranged_sum; /* those without the process, and the sum of their indexes */
-	int64_t held, held_max;	     /* known memory of all devices */
+	const struct sl_item *item;   /* the item that is applied */
+	uint64_t in_ranges;	      /* threads with open ranges, the process as thread 0 among them */
+	uint64_t ranged, ranged_sum;  /* those without the process, and the sum of their indexes */
+	int64_t held_bytes, held_max; /* known memory of all devices */
 	struct sl_crests in_use_crests, held_crests;
 
 	SL_VECTOR(struct sl_called) called;

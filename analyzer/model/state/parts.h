@@ -90,11 +90,11 @@ struct sl_stays {
  * evaluation.  The largest swings are kept in constant memory, so that one far larger than the others is found.
  */
 struct sl_swing {
-	uint64_t low, high;	   /* of the current rise */
-	uint64_t count;		   /* rises that have ended */
-	uint64_t most, second;	   /* the two highest highs of these */
-	uint64_t most_ns, high_ns; /* when `most` was reached; high_ns: when `high` was */
-	uint64_t rose, first;	   /* rises in a row, each the highest by then; first: the high of the first of them */
+	uint64_t low, high;	      /* of the current rise */
+	uint64_t count;		      /* rises that have ended */
+	uint64_t highest, second;     /* the two highest highs of these */
+	uint64_t highest_ns, high_ns; /* when `highest` was reached; high_ns: when `high` was */
+	uint64_t rose, first;	      /* rises in a row, each the highest by then; first: the high of the first of them */
 };
 
 #define SL_RISE_AGAIN 4 /* a rise so many times the highest before begins a new row */
@@ -102,31 +102,31 @@ struct sl_swing {
 static inline void sl_swing_end(struct sl_swing *swing)
 {
 	swing->count++;
-	if (swing->high > SL_RISE_AGAIN * swing->most || (swing->high <= swing->most && 2 * swing->high > swing->most))
+	if (swing->high > SL_RISE_AGAIN * swing->highest || (swing->high <= swing->highest && 2 * swing->high > swing->highest))
 		swing->rose = 0;
-	if (swing->high > swing->most) {
+	if (swing->high > swing->highest) {
 		swing->first = swing->rose++ ? swing->first : swing->high;
-		swing->second = swing->most;
-		swing->most = swing->high;
-		swing->most_ns = swing->high_ns;
+		swing->second = swing->highest;
+		swing->highest = swing->high;
+		swing->highest_ns = swing->high_ns;
 	} else if (swing->high > swing->second) {
 		swing->second = swing->high;
 	}
 }
 
-static inline void sl_swing_to(struct sl_swing *swing, uint64_t held, uint64_t now_ns)
+static inline void sl_swing_to(struct sl_swing *swing, uint64_t bytes, uint64_t now_ns)
 {
-	if (held > swing->high) {
-		swing->high = held;
+	if (bytes > swing->high) {
+		swing->high = bytes;
 		swing->high_ns = now_ns;
 		return;
 	}
-	if (swing->high > swing->low && (swing->high - held) * 2 > swing->high - swing->low) {
-		if (held + (swing->high - swing->low) >= swing->low) /* else it was a small rise amid a fall */
+	if (swing->high > swing->low && (swing->high - bytes) * 2 > swing->high - swing->low) {
+		if (bytes + (swing->high - swing->low) >= swing->low) /* else it was a small rise amid a fall */
 			sl_swing_end(swing);
-		swing->low = swing->high = held;
-	} else if (held < swing->low) {
-		swing->low = swing->high = held;
+		swing->low = swing->high = bytes;
+	} else if (bytes < swing->low) {
+		swing->low = swing->high = bytes;
 	}
 }
 
@@ -142,15 +142,15 @@ static inline void sl_swing_to(struct sl_swing *swing, uint64_t held, uint64_t n
 #define SL_STEPS_MAX	      1024
 #define SL_PIECES_MAX	      20000
 
-struct sl_held {
+struct sl_moment_site {
 	uint32_t site;
 	uint64_t bytes, blocks;
 };
 
 struct sl_moment {
 	uint64_t time_ns;
-	uint64_t known_bytes; /* of all devices */
-	struct sl_held *held; /* largest first */
+	uint64_t known_bytes;	      /* of all devices */
+	struct sl_moment_site *sites; /* largest first */
 	uint32_t count;
 	uint64_t rest_bytes, rest_blocks;
 	uint64_t *unused_bytes; /* bytes kept unused by PyTorch, by device ordinal; NULL: none */

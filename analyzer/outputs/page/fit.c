@@ -98,7 +98,7 @@ static uint64_t reserved_by(const struct sl_process *p)
 	uint64_t peak = 0;
 
 	for (unsigned d = 1; d < SL_COUNT(p->model->devices); d++)
-		if (p->model->devices[d] && p->model->devices[d]->torch.told &&
+		if (p->model->devices[d] && p->model->devices[d]->torch.reported &&
 		    p->model->devices[d]->torch.peak_reserved_bytes > peak)
 			peak = p->model->devices[d]->torch.peak_reserved_bytes;
 	return p->trace && p->model->events <= EVENTS ? peak : 0;

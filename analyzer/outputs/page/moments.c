@@ -183,9 +183,9 @@ static void timed_moments(struct sl_page *page, unsigned process)
 			const struct sl_moment *moment = &model->moments.moment[m];
 
 			for (uint32_t i = 0; i < moment->count; i++)
-				if (sl_page_is_shown(model, &model->sites.item[moment->held[i].site], (int)d - 1))
-					add(&samples, sl_page_site(page, process, moment->held[i].site),
-					    (double)moment->held[i].bytes, (double)moment->held[i].blocks);
+				if (sl_page_is_shown(model, &model->sites.item[moment->sites[i].site], (int)d - 1))
+					add(&samples, sl_page_site(page, process, moment->sites[i].site),
+					    (double)moment->sites[i].bytes, (double)moment->sites[i].blocks);
 			if (d && d <= moment->unused_count && moment->unused_bytes[d - 1])
 				add_rests(page, &samples, model,
 					  &(struct sl_torch){.graph_reserved_bytes =

@@ -356,7 +356,7 @@ static const char *rest_name(const struct sl_report *report)
 			const struct sl_device_state *device = report->processes[i].model->devices[d];
 
 			all.pooled |= device && device->torch.pooled;
-			all.told |= device && device->torch.told;
+			all.reported |= device && device->torch.reported;
 		}
 	return sl_model_rest_name(&all);
 }

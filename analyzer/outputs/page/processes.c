@@ -15,8 +15,8 @@ static uint64_t end_of(const struct sl_process *process)
 	uint64_t bytes = 0;
 
 	for (unsigned d = 0; d <= SL_DEVICES_MAX; d++)
-		if (process->model->devices[d] && process->model->devices[d]->known > bytes)
-			bytes = process->model->devices[d]->known;
+		if (process->model->devices[d] && process->model->devices[d]->known_bytes > bytes)
+			bytes = process->model->devices[d]->known_bytes;
 	return bytes;
 }
 
@@ -64,7 +64,7 @@ static void put_devices(struct sl_page *page, unsigned index)
 		sl_json_known_uint(page->j, "peak", device->known_peak);
 		sl_page_put_time(page, "peak_at", index, device->known_peak ? device->known_peak_ns : 0);
 		sl_json_known_uint(page->j, "hidden", device->hidden_peak_bytes);
-		sl_json_known_uint(page->j, "end", device->known);
+		sl_json_known_uint(page->j, "end", device->known_bytes);
 		sl_json_end(page->j);
 	}
 	sl_json_end(page->j);
