@@ -30,10 +30,10 @@ static void cut_to_common(char *name, const char *other)
 static bool gather(const struct sl_process *process, const struct sl_track *track, uint64_t bytes, bool root,
 		   struct sl_held_by *holder)
 {
-	size_t most = process->model->variables.count, count;
-	struct sl_held_by *all = sl_memory_must(calloc(most + 1, sizeof(*all)));
+	size_t max_count = process->model->variables.count, count;
+	struct sl_held_by *all = sl_memory_must(calloc(max_count + 1, sizeof(*all)));
 
-	count = sl_held_by_take(process, track, all, most);
+	count = sl_held_by_take(process, track, all, max_count);
 	if (count)
 		sl_held_by_take(process, track, holder, 1);
 	for (size_t i = 1; i < count; i++) {

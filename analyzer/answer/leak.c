@@ -146,19 +146,19 @@ static void say_kept(struct sl_answer *answer, struct sl_process *process, const
 {
 	char births[SL_FORMAT_BYTES], size[48] = "", thread[200], label[200];
 	const char *noun = sl_leak_words_noun(line->track->kind, line->births != 1);
-	const char *held = !process->model->recording.follows_process ? "still held at the end of the window"
-			   : line->left_blocks			      ? "never freed"
-			   : sl_leak_words_in_turns(process)	      ? "freed only as each process ended"
-								      : "freed only as the program ended";
+	const char *state = !process->model->recording.follows_process ? "still held at the end of the window"
+			    : line->left_blocks			       ? "never freed"
+			    : sl_leak_words_in_turns(process)	       ? "freed only as each process ended"
+								       : "freed only as the program ended";
 
 	sl_format_count(births, line->births);
 	if (line->bytes != SL_UNKNOWN && line->bytes)
 		snprintf(size, sizeof(size), ", %s", SL_ANSWER_SIZE(line->bytes));
 	if (line->blocks == line->births)
-		sl_answer_say(answer, SL_LABEL_WHY, "all %s %s that %s made were %s%s.", births, noun, subject, held, size);
+		sl_answer_say(answer, SL_LABEL_WHY, "all %s %s that %s made were %s%s.", births, noun, subject, state, size);
 	else
 		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(line->blocks), births,
-			      noun, subject, held, size);
+			      noun, subject, state, size);
 	sl_leak_words_label(label, sizeof(label), process, line);
 	if (label[0]) /* ", in forward" */
 		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", label + strspn(label, ", "));
@@ -287,7 +287,8 @@ static struct sl_answer *begin_leak(struct sl_make *make, const struct sl_leak_l
 	return answer;
 }
 
-static void end_leak(struct sl_make *make, struct sl_answer *answer, const struct sl_leak_list_place *place, int device, bool held)
+static void end_leak(struct sl_make *make, struct sl_answer *answer, const struct sl_leak_list_place *place, int device,
+		     bool has_holder)
 {
 	struct sl_process *process = &make->report->processes[place->process];
 	unsigned kind = place->leak_line ? place->leak_line->track->kind : place->leak->kind;
@@ -299,11 +300,11 @@ static void end_leak(struct sl_make *make, struct sl_answer *answer, const struc
 		sl_make_peak(make, answer, process, device_of(process, device), place);
 	else
 		sl_make_peak(make, answer, process, sl_devices_fullest(process), NULL);
-	if (held)
+	if (has_holder)
 		snprintf(verb, sizeof(verb), "tree --by holder");
 	else if (kind < SL_KIND_COUNT && !sl_model_is_known(kind))
 		snprintf(verb, sizeof(verb), "tree --kind %s", sl_event_kinds[kind].name);
-	sl_make_next(make, answer, verb, held ? "every variable that holds" : "the lines that hold it");
+	sl_make_next(make, answer, verb, has_holder ? "every variable that holds" : "the lines that hold it");
 }
 
 /* place: of those that do the same; NULL: it is not told.  Returns true where Python found who holds what the line made. */
@@ -312,8 +313,8 @@ static bool say_leak(struct sl_make *make, struct sl_answer *answer, struct sl_p
 {
 	const char *line = SL_MAKE_LINE_OF(process, leak_line->track->stack);
 	struct sl_held_by holder;
-	bool held = sl_make_find_holder(process, leak_line->track, leak_line->bytes, &holder),
-	     has = held && sl_make_heads(&holder, leak_line->bytes);
+	bool has_holder = sl_make_find_holder(process, leak_line->track, leak_line->bytes, &holder),
+	     has = has_holder && sl_make_heads(&holder, leak_line->bytes);
 	char what[200];
 
 	sl_make_pace(what, sizeof(what), process, leak_line);
@@ -329,8 +330,8 @@ static bool say_leak(struct sl_make *make, struct sl_answer *answer, struct sl_p
 	say_kept(answer, process, leak_line, line);
 	if (place)
 		say_who(make, answer, place);
-	say_fix(answer, process, leak_line, leak_line->track->stack, line, held ? &holder : NULL);
-	return held;
+	say_fix(answer, process, leak_line, leak_line->track->stack, line, has_holder ? &holder : NULL);
+	return has_holder;
 }
 
 static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
@@ -338,7 +339,7 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 	struct sl_process *process = &make->report->processes[place->process];
 	const struct sl_leak_line *line = place->leak_line;
 	struct sl_answer *answer = begin_leak(make, place, "leak.growing", line->bytes, line->track->device);
-	bool held;
+	bool has_holder;
 
 	sl_answer_figure(answer, "kept", line->bytes == SL_UNKNOWN ? "objects" : "bytes",
 			 line->bytes == SL_UNKNOWN ? line->amount : (double)line->bytes);
@@ -348,12 +349,12 @@ static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 		sl_answer_judged(answer, "in", "calls", (double)line->bursts, "at least", SL_KEEPING_CALLS);
 	if (line->confidence > 0)
 		sl_answer_judged(answer, "chance", "over_all_lines", 1 - line->confidence, "below", SL_KEEPING_LEVEL);
-	held = say_leak(make, answer, process, line, place);
+	has_holder = say_leak(make, answer, process, line, place);
 	say_full(answer, process, line->track->device);
-	end_leak(make, answer, place, line->track->device, held);
+	end_leak(make, answer, place, line->track->device, has_holder);
 }
 
-/* "a.py:4, a.py:5 and more": sets `told` of each. */
+/* "a.py:4, a.py:5 and more": sets `was_printed` of each. */
 static const char *tell_lines(struct sl_make *make, const bool *with)
 {
 	const char *lines = "";
@@ -364,7 +365,7 @@ static const char *tell_lines(struct sl_make *make, const bool *with)
 
 		if (!with[i])
 			continue;
-		place->told = true;
+		place->was_printed = true;
 		if (shown++ < SL_NAMED)
 			lines = sl_answers_text(make->to, "%s%s%s", lines, shown > 1 ? ", " : "",
 						SL_MAKE_LINE_OF(&make->report->processes[place->process], place->stack));
@@ -395,7 +396,7 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	const struct sl_leak_line *first = NULL;
 	const char *lines = tell_lines(make, with);
 	struct sl_held_by holder;
-	bool held;
+	bool has_holder;
 
 	for (size_t i = 0; i < make->leaks.place.count; i++) {
 		struct sl_leak_list_place *place = &make->leaks.place.item[i];
@@ -428,10 +429,10 @@ static void add_together(struct sl_make *make, const bool *with, size_t count, c
 	say_kept(answer, process, &sum, "they");
 	sl_answer_say(answer, SL_LABEL_WHY, "The lines are %s.", lines);
 	say_who(make, answer, &all);
-	held = sl_make_find_holder(process, first->track, first->bytes, &holder);
-	say_fix(answer, process, &sum, all.stack, line, held ? &holder : NULL);
+	has_holder = sl_make_find_holder(process, first->track, first->bytes, &holder);
+	say_fix(answer, process, &sum, all.stack, line, has_holder ? &holder : NULL);
 	say_full(answer, process, sum.track->device);
-	end_leak(make, answer, &all, sum.track->device, held);
+	end_leak(make, answer, &all, sum.track->device, has_holder);
 }
 
 /* What the end shows: no birth by birth evidence.  place: as above. */
@@ -472,7 +473,7 @@ static bool is_told(struct sl_make *make, struct sl_process *process, struct sl_
 	for (size_t i = 0; i < make->leaks.place.count; i++) {
 		const struct sl_leak_list_place *place = &make->leaks.place.item[i];
 
-		if (place->told &&
+		if (place->was_printed &&
 		    sl_place_key(&make->report->processes[place->process], place->stack) == sl_place_key(process, stack))
 			return true;
 	}
@@ -511,7 +512,7 @@ static void add_growth(struct sl_make *make)
 	struct sl_process *process = NULL;
 	const struct sl_growth *growth = NULL;
 	struct sl_answer *answer;
-	bool told = true;
+	bool all_reported = true;
 
 	for (unsigned i = 0; i < make->report->process_count; i++)
 		for (size_t k = 0; k < make->report->processes[i].growth.count; k++) {
@@ -526,8 +527,8 @@ static void add_growth(struct sl_make *make)
 	if (!growth)
 		return;
 	for (unsigned i = 0; i < growth->holder_count; i++)
-		told &= is_told(make, process, growth->holders[i].stack);
-	if (told && growth->holder_count)
+		all_reported &= is_told(make, process, growth->holders[i].stack);
+	if (all_reported && growth->holder_count)
 		return;
 	answer = sl_answer_add(make->to, SL_WORD_GROWS, "label.growing");
 	answer->process = (int)(process - make->report->processes);
@@ -698,9 +699,9 @@ void sl_make_leaks(struct sl_make *make)
 		struct sl_leak_list_place *place = &make->leaks.place.item[i];
 		size_t together;
 
-		if (place->told)
+		if (place->was_printed)
 			continue;
-		place->told = true;
+		place->was_printed = true;
 		if (!place->leak_line) {
 			if (!is_kept(make, place))
 				add_left(make, place);

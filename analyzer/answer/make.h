@@ -39,7 +39,7 @@ struct sl_hint {
 struct sl_make {
 	struct sl_answers *to;
 	struct sl_report *report;
-	struct sl_leak_list leaks;	 /* the leaking lines of the run; `told` where a verdict has one */
+	struct sl_leak_list leaks;	 /* the leaking lines of the run; `was_printed` where a verdict has one */
 	SL_VECTOR(struct sl_hint) hints; /* told where nothing is wrong; else notes */
 	const char *retried;		 /* requests that the program got over; NULL: none */
 };
@@ -129,7 +129,7 @@ void sl_make_no_grad_at_peak(struct sl_answer *answer, struct sl_process *proces
 /* leak.c: what is kept, and what grows. */
 void sl_make_leaks(struct sl_make *make);
 void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struct sl_finding *finding);
-/* "a.py:4, a.py:5 and more": that leaking line and those that leak together with it; sets `told` of each.  NULL: it leaks alone. */
+/* "a.py:4, a.py:5 and more": a leaking line and those that leak with it; sets `was_printed` of each.  NULL: it leaks alone. */
 const char *sl_make_together(struct sl_make *make, size_t first);
 /* "2 MiB of every training step", "3 MiB every 20 steps"; one line of the program. */
 void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line);

@@ -38,7 +38,7 @@ struct error {
 	bool fills;				   /* it is that of the story */
 	const struct sl_leak_line *leak_line;	   /* of a story that something grew; NULL: of none */
 	struct sl_held_by holder;
-	bool held;		   /* the holder is known: of what the story is about */
+	bool has_holder;	   /* the holder is known: of what the story is about */
 	char in[SL_MAKE_LINE];	   /* "in `bank`", "at train.py:9": where one holds less */
 	char learns[SL_MAKE_LINE]; /* of the backward() of what the holder gathers in a loop; "": there is none */
 	char shape[160];	   /* of the request, to be put behind its size; "": not known, or told */
@@ -70,10 +70,10 @@ static const char *step_of(char out[48], const struct error *e)
 
 static void say_holder(struct error *e)
 {
-	if (e->held)
+	if (e->has_holder)
 		sl_make_say_holder(e->answer, &e->holder,
 				   e->leak_line && e->story->count == 1 ? e->leak_line->bytes : e->story->bytes);
-	e->held = false;
+	e->has_holder = false;
 }
 
 static void say_room(struct error *e)
@@ -178,20 +178,20 @@ static const char *const by_role[SL_ROLE_COUNT] = {
 static bool fix_role(struct error *e)
 {
 	uint64_t bytes[SL_ROLE_COUNT] = {0};
-	struct sl_stack most[SL_ROLE_COUNT] = {0};
+	struct sl_stack largest[SL_ROLE_COUNT] = {0};
 	const struct sl_site *site;
 
 	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, e->oom, owner, &site));) {
 		enum sl_role role = sl_owners_shows(e->process, site) ? sl_roles_of(e->process, site) : SL_ROLE_UNKNOWN;
 
 		if (!bytes[role])
-			most[role] = site->stack;
+			largest[role] = site->stack;
 		bytes[role] += owner->bytes;
 	}
 	for (unsigned role = 0; role < SL_ROLE_COUNT; role++) {
 		if (!by_role[role] || !bytes[role] || bytes[role] < e->oom->live_bytes / 2)
 			continue;
-		FIX(e, by_role[role], caller_of(e, most[role], SL_MAKE_LINE_OF(e->process, most[role])));
+		FIX(e, by_role[role], caller_of(e, largest[role], SL_MAKE_LINE_OF(e->process, largest[role])));
 		return true;
 	}
 	return false;
@@ -282,12 +282,12 @@ static void tell_attempts(struct error *e)
 
 static void tell_retry(struct error *e)
 {
-	struct sl_chain tried, here;
+	struct sl_chain tried, failed;
 	const struct sl_stack_frame *try;
 
 	sl_place_take(&tried, e->process, e->story->stack);
-	sl_place_take(&here, e->process, e->oom->stack);
-	try = tried.frame[tried.count - 1 - sl_place_shared(&tried, &here)]; /* analyses/oom_causes.c: there is one */
+	sl_place_take(&failed, e->process, e->oom->stack);
+	try = tried.frame[tried.count - 1 - sl_place_shared(&tried, &failed)]; /* analyses/oom_causes.c: there is one */
 	if (try->file && try->line)
 		snprintf(e->at, sizeof(e->at), "%s:%u", sl_paths_name(try->file), try->line);
 	HEAD(e, "the failed try at %s still holds %s", e->at, e->bytes);
@@ -326,7 +326,7 @@ static void tell_grew(struct error *e)
 	char pace[200], output[64];
 	bool own = sl_process_own(e->process, frames, e->story->stack) > 0;
 	bool fixed = own && sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
-	bool heads = !fixed && e->held && line && sl_make_heads(&e->holder, line->bytes);
+	bool heads = !fixed && e->has_holder && line && sl_make_heads(&e->holder, line->bytes);
 
 	if (line && !fixed) /* a library's loop is none of the program's */
 		sl_make_pace(pace, sizeof(pace), e->process, line);
@@ -344,7 +344,7 @@ static void tell_grew(struct error *e)
 	if (fixed) /* what keeps it is the library's */
 		FIX(e, "leave out %s=True at %s, or call it for fewer inputs at once", output, e->at);
 	else
-		fixed = sl_make_fix_kept(e->answer, e->process, e->story->stack, e->held ? &e->holder : NULL, false,
+		fixed = sl_make_fix_kept(e->answer, e->process, e->story->stack, e->has_holder ? &e->holder : NULL, false,
 					 (char[SL_MAKE_LINE]){0});
 	say_room(e);
 	if (fixed)
@@ -478,7 +478,7 @@ static void tell_activations(struct error *e)
 	else
 		FIX(e, "torch.no_grad() around %s, or detach() what %s; where it trains, backward() in each batch",
 		    function[0] ? function : e->at,
-		    e->held ? sl_answers_text(e->make->to, "`%s` gets", e->holder.variable) : "it keeps");
+		    e->has_holder ? sl_answers_text(e->make->to, "`%s` gets", e->holder.variable) : "it keeps");
 }
 
 static void tell_again(struct error *e)
@@ -535,11 +535,11 @@ static void tell_weights(struct error *e)
 	uint64_t need = e->story->bytes, room = e->story->before + (e->oom->free_bytes == SL_UNKNOWN ? 0 : e->oom->free_bytes);
 	uint64_t all = need == SL_UNKNOWN ? e->story->before : need, half = all - e->story->count / 2;
 	bool wide = (double)e->story->count >= SL_NEARLY_ALL * (double)all;
-	struct sl_dry_weights told;
+	struct sl_dry_weights weights;
 
 	if (!sl_process_own(e->process, (struct sl_stack_frame[SL_STACK_MAX]){{0}}, e->oom->stack) &&
-	    sl_dry_weights(e->process, &told)) /* a thread of a library's pool */
-		snprintf(e->line, sizeof(e->line), "%s", sl_paths_name(told.line));
+	    sl_dry_weights(e->process, &weights)) /* a thread of a library's pool */
+		snprintf(e->line, sizeof(e->line), "%s", sl_paths_name(weights.line));
 	if (need == SL_UNKNOWN)
 		HEAD(e, "%s loads weights until the card is full", e->line);
 	else
@@ -634,20 +634,20 @@ static void tell_story(struct error *e)
 }
 
 /* Says what the largest other process holds its memory for, and what would change that.  False: it was not recorded. */
-static bool tell_other(struct error *e, unsigned most)
+static bool tell_other(struct error *e, unsigned index)
 {
-	struct sl_process *other = e->account->others[most].process;
-	const struct sl_device_state *state = e->account->others[most].state;
+	struct sl_process *other = e->account->others[index].process;
+	const struct sl_device_state *state = e->account->others[index].state;
 	char line[SL_MAKE_LINE] = "";
 	const struct sl_site *largest = NULL, *own;
-	uint64_t bytes = 0, held;
+	uint64_t bytes = 0, held_bytes;
 	bool leaks = false, alike;
 
 	if (!other)
 		return false;
-	for (const struct sl_site *site = NULL; (site = sl_owners_next(other, state->device, SL_WEIGH_PEAK, site, &held));)
-		if (held > bytes) {
-			bytes = held;
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(other, state->device, SL_WEIGH_PEAK, site, &held_bytes));)
+		if (held_bytes > bytes) {
+			bytes = held_bytes;
 			largest = site;
 		}
 	if (largest)
@@ -655,18 +655,18 @@ static bool tell_other(struct error *e, unsigned most)
 	for (size_t i = 0; i < other->leaks_by_line.count && other->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++)
 		leaks |= !strcmp(line, SL_MAKE_LINE_OF(other, other->leaks_by_line.item[i].track->stack));
 	alike = sl_owners_at_error(e->process, e->oom, NULL, &own) && !strcmp(line, SL_MAKE_LINE_OF(e->process, own->stack));
-	if (2 * state->context_bytes >= e->account->others[most].bytes) {
+	if (2 * state->context_bytes >= e->account->others[index].bytes) {
 		sl_make_line(line, other, state->context_stack);
 		WHY(e, "It is mostly contexts%s%s.", line[0] ? ", made at " : "", line);
 		FIX(e, "make no context in those processes, or give each a card of its own (CUDA_VISIBLE_DEVICES)");
 		return true;
 	}
 	if (line[0])
-		WHY(e, "Most of process %lld is of %s%s.", (long long)e->account->others[most].pid, line,
+		WHY(e, "Most of process %lld is of %s%s.", (long long)e->account->others[index].pid, line,
 		    alike   ? ", and so is most of this one"
 		    : leaks ? ", which leaks"
 			    : "");
-	if (e->account->others[most].stray)
+	if (e->account->others[index].stray)
 		FIX(e, "let those ranks use only their own card: torch.cuda.set_device before their first call");
 	else if (leaks && !alike)
 		FIX(e, "free at %s what is not needed any more, or give each process a card of its own", line);
@@ -681,10 +681,10 @@ static bool tell_other(struct error *e, unsigned most)
 
 static void tell_neighbour(struct error *e)
 {
-	unsigned most = 0;
+	unsigned largest = 0;
 
 	for (unsigned i = 1; i < e->account->other_count; i++)
-		most = e->account->others[i].bytes > e->account->others[most].bytes ? i : most;
+		largest = e->account->others[i].bytes > e->account->others[largest].bytes ? i : largest;
 	if (e->account->other_count == 1)
 		HEAD(e, "another process holds %s of this card", SL_ANSWER_SIZE(e->account->others_bytes));
 	else
@@ -694,7 +694,7 @@ static void tell_neighbour(struct error *e)
 	WHY(e, "Without %s the request would have passed.",
 	    e->account->other_count == 1 ? sl_answers_text(e->make->to, "process %lld", (long long)e->account->others[0].pid)
 					 : "them");
-	if (!tell_other(e, most))
+	if (!tell_other(e, largest))
 		FIX(e, "take another card (CUDA_VISIBLE_DEVICES), or wait until %s",
 		    e->account->other_count == 1 ? "that process has ended" : "those processes have ended");
 	if (e->story->kind == SL_STORY_GREW)
@@ -726,19 +726,21 @@ static void tell_driver(struct error *e)
 	const char *pool = SL_MAKE_LINE_OF(e->process, e->process->model->tracks.item[oom->pool_made].stack);
 
 	const struct sl_site *site;
-	uint64_t held = 0;
+	uint64_t pool_bytes = 0;
 
 	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(e->process, oom, owner, &site));)
-		held += site->kind == SL_KIND_pool ? owner->bytes : 0;
+		pool_bytes += site->kind == SL_KIND_pool ? owner->bytes : 0;
 	HEAD(e, "the pool of %s has no room for %s", pool, e->asked);
-	if (held > oom->pool_most_bytes) /* other pools hold some of it: no block tells its pool */
+	if (pool_bytes > oom->pool_most_bytes) /* other pools hold some of it: no block tells its pool */
 		WHY(e, "its limit (maxSize) is %s. The card had %s free.", SL_ANSWER_SIZE(oom->pool_most_bytes), e->room);
 	else
 		WHY(e, "its limit (maxSize) is %s, of which %s were held%s.", SL_ANSWER_SIZE(oom->pool_most_bytes),
-		    SL_ANSWER_SIZE(held), held + oom->asked_bytes <= oom->pool_most_bytes ? ", and the rest is in pieces" : "");
+		    SL_ANSWER_SIZE(pool_bytes),
+		    pool_bytes + oom->asked_bytes <= oom->pool_most_bytes ? ", and the rest is in pieces" : "");
 	FIX(e, "raise the pool's maxSize at %s, or %s", pool,
-	    held + oom->asked_bytes <= oom->pool_most_bytes ? "trim the pool (cudaMemPoolTrimTo) before it is asked for other sizes"
-							    : "ask less of it at once");
+	    pool_bytes + oom->asked_bytes <= oom->pool_most_bytes
+		    ? "trim the pool (cudaMemPoolTrimTo) before it is asked for other sizes"
+		    : "ask less of it at once");
 }
 
 static void tell_host(struct error *e)
@@ -1010,16 +1012,18 @@ static void find_holder(struct error *e)
 	for (size_t i = 0; holds && !graph && i < model->tracks.count && !track; i++)
 		if (sl_stack_same(model->tracks.item[i].stack, e->story->stack))
 			track = &model->tracks.item[i];
-	e->held = is_of_a_model(e) ? sl_make_find_root(e->process, e->story->before, &e->holder)
-				   : (track || graph || !holds) &&
-					     sl_make_find_holder(e->process, track,
-								 e->leak_line ? e->leak_line->bytes
-								 : holds      ? e->story->bytes
-									      : 2 * e->oom->live_bytes,
-								 &e->holder) &&
-					     (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
-	snprintf(e->in, sizeof(e->in), e->held ? "in `%.*s`" : "at %.*s", SL_MAKE_LINE - 6, e->held ? e->holder.variable : e->at);
-	if (!e->held)
+	e->has_holder = is_of_a_model(e)
+				? sl_make_find_root(e->process, e->story->before, &e->holder)
+				: (track || graph || !holds) &&
+					  sl_make_find_holder(e->process, track,
+							      e->leak_line ? e->leak_line->bytes
+							      : holds	   ? e->story->bytes
+									   : 2 * e->oom->live_bytes,
+							      &e->holder) &&
+					  (track || graph == !strcmp(e->holder.how, "graph")) && (holds || *e->holder.container);
+	snprintf(e->in, sizeof(e->in), e->has_holder ? "in `%.*s`" : "at %.*s", SL_MAKE_LINE - 6,
+		 e->has_holder ? e->holder.variable : e->at);
+	if (!e->has_holder)
 		e->holder.text[0] = 0;
 }
 
@@ -1029,7 +1033,7 @@ static void find_learning(struct error *e)
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_own(e->process, frames, e->oom->stack), at = 0;
 	uint32_t line =
-		e->held && e->story->kind == SL_STORY_ACTIVATIONS
+		e->has_holder && e->story->kind == SL_STORY_ACTIVATIONS
 			? sl_source_learns_once(e->process->report->source, e->process->trace, frames, count, e->holder.last, &at)
 			: 0;
 
@@ -1048,17 +1052,17 @@ static void tell_once(struct error *e)
 
 		if (&e->make->report->processes[place->process] != e->process)
 			continue;
-		place->told |= e->story->kind == SL_STORY_FIRST_PASS || /* nothing could go yet */
-			       (e->story->kind == SL_STORY_WEIGHTS && sl_roles_makes_weights(e->process, place->stack));
+		place->was_printed |= e->story->kind == SL_STORY_FIRST_PASS || /* nothing could go yet */
+				      (e->story->kind == SL_STORY_WEIGHTS && sl_roles_makes_weights(e->process, place->stack));
 		if (!(HOLDING >> e->story->kind & 1))
 			continue;
-		place->told |= place->leak_line && *e->holder.text &&
-			       sl_make_find_holder(e->process, place->leak_line->track, place->leak_line->bytes, &other) &&
-			       !strcmp(other.variable, e->holder.variable) && !strcmp(other.file, e->holder.file);
+		place->was_printed |= place->leak_line && *e->holder.text &&
+				      sl_make_find_holder(e->process, place->leak_line->track, place->leak_line->bytes, &other) &&
+				      !strcmp(other.variable, e->holder.variable) && !strcmp(other.file, e->holder.file);
 		if (sl_place_key(e->process, place->stack) != sl_place_key(e->process, e->story->stack))
 			continue;
 		lines = place->leak_line ? sl_make_together(e->make, i) : NULL;
-		place->told = true;
+		place->was_printed = true;
 		if (lines)
 			WHY(e, "%s leak together.", lines);
 	}
@@ -1120,7 +1124,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	const struct sl_account *account = &process->accounts[index];
 	struct error e = {.make = make, .process = process, .oom = oom, .account = account, .story = &account->story};
 	const struct sl_process *first;
-	const char *said = ""; /* of the ranges that were open, by stormlog_pair */
+	const char *ranges = ""; /* of the ranges that were open, by stormlog_pair */
 	char mark[80] = "asks";
 	bool full = account->cause == SL_CAUSE_FULL && oom->asked_bytes;
 	const char *label = oom->label ? sl_label_words(sl_defs_text(process->model->defs, oom->label)) : NULL;
@@ -1163,15 +1167,15 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		find_learning(&e);
 		if (full && !sl_oom_got_over(oom) && !proven && !e.learns[0] &&
 		    !(e.story->kind == SL_STORY_CACHES && e.story->words)) /* each pass reads them on the card */
-			sl_make_changes(e.answer, process, fix_of(&e), e.held && !is_of_a_model(&e) ? &e.holder : NULL);
-		bool known = e.answer->label[SL_LABEL_FIX].count > 0;
+			sl_make_changes(e.answer, process, fix_of(&e), e.has_holder && !is_of_a_model(&e) ? &e.holder : NULL);
+		bool has_fix = e.answer->label[SL_LABEL_FIX].count > 0;
 		size_t fixes = e.answer->label[SL_LABEL_FIX].count;
 
 		if (!proven)
 			causes[account->cause].tell(&e);
 		if (oom->device > 0 || (oom->device == 0 && sl_devices_held(process) > 1))
 			WHY(&e, "It was on device %d.", oom->device);
-		if (known && !proven) /* a change that the replay tried is told instead of one of unknown worth */
+		if (has_fix && !proven) /* a change that the replay tried is told instead of one of unknown worth */
 			e.answer->label[SL_LABEL_FIX].count = fixes;
 		say_holder(&e);
 	}
@@ -1182,10 +1186,10 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	if (!e.answer->grid.rows)
 		sl_make_full(make, e.answer, process, index);
 	for (unsigned i = 0; i < oom->pair_count; i++)
-		said = sl_answers_text(make->to, "%s%s%s", said, i ? ", " : " with ",
-				       sl_defs_text(process->model->defs, oom->pairs[i]));
-	if (label && (said[0] || (strncmp(label, "step", 4) != 0 && strncmp(label, "training step", 13) != 0)))
-		sl_answer_say(e.answer, SL_LABEL_NOTE, "it was in %s%s", label, said);
+		ranges = sl_answers_text(make->to, "%s%s%s", ranges, i ? ", " : " with ",
+					 sl_defs_text(process->model->defs, oom->pairs[i]));
+	if (label && (ranges[0] || (strncmp(label, "step", 4) != 0 && strncmp(label, "training step", 13) != 0)))
+		sl_answer_say(e.answer, SL_LABEL_NOTE, "it was in %s%s", label, ranges);
 	if (make->report->images.images[process->image].summary)
 		sl_make_next(make, e.answer, "tree --at peak", "the lines that held it");
 	else
@@ -1215,16 +1219,16 @@ static bool are_alike(struct sl_process *a, size_t i, struct sl_process *b, size
 }
 
 /* Requests that the program got over. */
-static void note_retries(struct sl_make *make, uint64_t count, struct sl_process *process, const struct sl_oom *most)
+static void note_retries(struct sl_make *make, uint64_t count, struct sl_process *process, const struct sl_oom *largest)
 {
 	char line[SL_MAKE_LINE];
 
-	if (!most)
+	if (!largest)
 		return;
-	sl_make_line(line, process, most->stack);
+	sl_make_line(line, process, largest->stack);
 	make->retried = sl_answers_text(make->to, "%llu request%s failed, up to %s at %s%s, and the program went on",
-					(unsigned long long)count, count == 1 ? "" : "s", SL_ANSWER_SIZE(most->asked_bytes), line,
-					sl_oom_made_to_fail(most) ? ", made to fail by --inject-oom" : "");
+					(unsigned long long)count, count == 1 ? "" : "s", SL_ANSWER_SIZE(largest->asked_bytes),
+					line, sl_oom_made_to_fail(largest) ? ", made to fail by --inject-oom" : "");
 }
 
 struct shown {

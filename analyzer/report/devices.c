@@ -15,8 +15,8 @@
 #define LOOKS	   (32u << 20)
 #define LOOKS_EACH 512
 
-struct held {
-	uint64_t least, most;
+struct held_range {
+	uint64_t min, max;
 };
 
 static bool same_text(const char *a, const char *b)
@@ -51,56 +51,56 @@ unsigned sl_devices_held(const struct sl_process *process)
 
 const struct sl_device_state *sl_devices_home(const struct sl_process *process)
 {
-	const struct sl_device_state *most = NULL;
+	const struct sl_device_state *home = NULL;
 
 	for (size_t d = 1; d < SL_COUNT(process->model->devices); d++) {
 		const struct sl_device_state *state = process->model->devices[d];
 
-		if (state && state->used && (!most || state->known_peak > most->known_peak))
-			most = state;
+		if (state && state->used && (!home || state->known_peak > home->known_peak))
+			home = state;
 	}
-	return most;
+	return home;
 }
 
 const struct sl_device_state *sl_devices_fullest(const struct sl_process *process)
 {
-	const struct sl_device_state *most = NULL;
+	const struct sl_device_state *fullest = NULL;
 
 	for (size_t d = 0; d < SL_COUNT(process->model->devices); d++) {
 		const struct sl_device_state *state = process->model->devices[d];
 
-		if (state && state->known_peak > (most ? most->known_peak : 0))
-			most = state;
+		if (state && state->known_peak > (fullest ? fullest->known_peak : 0))
+			fullest = state;
 	}
-	return most;
+	return fullest;
 }
 
 uint64_t sl_devices_peak(const struct sl_process *process)
 {
-	const struct sl_device_state *most = sl_devices_fullest(process);
+	const struct sl_device_state *fullest = sl_devices_fullest(process);
 
-	return most ? most->known_peak : 0;
+	return fullest ? fullest->known_peak : 0;
 }
 
 uint64_t sl_devices_tensors_peak(const struct sl_process *process)
 {
 	const struct sl_device_state *state = sl_devices_fullest(process);
-	const struct sl_bin *most = state ? sl_timeline_highest(state->torch.allocated, 0, SL_TIMELINE_BINS) : NULL;
+	const struct sl_bin *highest = state ? sl_timeline_highest(state->torch.allocated, 0, SL_TIMELINE_BINS) : NULL;
 
-	return most ? most->max_ns : state ? state->known_peak_ns : 0;
+	return highest ? highest->max_ns : state ? state->known_peak_ns : 0;
 }
 
 struct sl_process *sl_devices_fullest_process(const struct sl_report *report)
 {
 	struct sl_process *found = NULL;
-	uint64_t most = 0;
+	uint64_t max_peak = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		uint64_t peak = sl_devices_peak(&report->processes[i]);
 
-		if (peak > most) {
+		if (peak > max_peak) {
 			found = &report->processes[i];
-			most = peak;
+			max_peak = peak;
 		}
 	}
 	return found;
@@ -245,7 +245,7 @@ struct asked {
 	bool hidden;	   /* hidden memory is meant, not blocks */
 };
 
-static void add_held(struct held *held, const struct users *users, const struct user *user, const struct asked *asked)
+static void add_held(struct held_range *range, const struct users *users, const struct user *user, const struct asked *asked)
 {
 	const struct sl_process *p = &users->report->processes[user->process];
 	const struct sl_header *header = &p->trace->header;
@@ -253,41 +253,43 @@ static void add_held(struct held *held, const struct users *users, const struct 
 	uint64_t end = asked->end_ns - header->started_ns + header->monotonic_ns;
 
 	if (asked->hidden) {
-		held->most += user->state->figure > SL_FIGURE_DEVICE
+		range->max += user->state->figure > SL_FIGURE_DEVICE
 				      ? sl_timeline_max(&p->model->timeline, user->state->hidden_line, begin, end)
 				      : 0;
 		return;
 	}
-	held->most += sl_timeline_max(&p->model->timeline, user->state->line, begin, end);
+	range->max += sl_timeline_max(&p->model->timeline, user->state->line, begin, end);
 	if (asked->begin_ns >= header->started_ns &&
 	    (asked->end_ns <= p->ended_unix_ns ||
 	     (p->trace->status != SL_STATUS_COMPLETED && asked->begin_ns + SAMPLE_NS <= user->left_ns)))
-		held->least += sl_timeline_min(&p->model->timeline, user->state->line, begin, end);
+		range->min += sl_timeline_min(&p->model->timeline, user->state->line, begin, end);
 }
 
 /* Most of a thousand processes are from another time: the tree leads past them. */
-static void add_part(struct held *held, struct users *users, const struct user *part, size_t count, const struct asked *asked)
+static void add_part(struct held_range *range, struct users *users, const struct user *part, size_t count,
+		     const struct asked *asked)
 {
 	const struct user *middle = &part[count / 2];
 
 	if (!count || middle->last_end_ns < asked->since_ns)
 		return;
 	users->looks++;
-	add_part(held, users, part, count / 2, asked);
+	add_part(range, users, part, count / 2, asked);
 	if (middle->begin_ns > asked->end_ns)
 		return;
 	if (middle->end_ns >= asked->since_ns && middle->process != asked->except && middle->state)
-		add_held(held, users, middle, asked);
-	add_part(held, users, middle + 1, count - count / 2 - 1, asked);
+		add_held(range, users, middle, asked);
+	add_part(range, users, middle + 1, count - count / 2 - 1, asked);
 }
 
-static struct held held_by_others(struct users *users, unsigned except, uint64_t begin_ns, uint64_t end_ns, uint64_t leaving_ns)
+static struct held_range held_by_others(struct users *users, unsigned except, uint64_t begin_ns, uint64_t end_ns,
+					uint64_t leaving_ns)
 {
 	struct asked asked = {except, begin_ns, end_ns, begin_ns > leaving_ns ? begin_ns - leaving_ns : 0, false};
-	struct held held = {0};
+	struct held_range range = {0};
 
-	add_part(&held, users, users->item, users->count, &asked);
-	return held;
+	add_part(&range, users, users->item, users->count, &asked);
+	return range;
 }
 
 static bool may_look(const struct users *users)
@@ -299,13 +301,13 @@ static void measure_known(struct users *users, struct sl_shared_device *device, 
 			  const struct sl_device_state *state)
 {
 	const struct sl_process *p = &users->report->processes[process];
-	const struct sl_line *known = state->line;
+	const struct sl_line *line = state->line;
 
-	for (uint32_t b = known && known->begun ? known->first : 1; known && known->begun && b <= known->bin; b++) {
-		uint64_t at = sl_process_unix(p, known->bins[b].max_ns), sum = known->bins[b].max;
+	for (uint32_t b = line && line->begun ? line->first : 1; line && line->begun && b <= line->bin; b++) {
+		uint64_t at = sl_process_unix(p, line->bins[b].max_ns), sum = line->bins[b].max;
 
 		if (may_look(users))
-			sum += held_by_others(users, process, at, at, 0).most;
+			sum += held_by_others(users, process, at, at, 0).max;
 		if (sum > device->known_peak_bytes)
 			device->known_peak_bytes = sum;
 	}
@@ -321,14 +323,14 @@ static void measure_hidden(struct users *users, struct sl_shared_device *device,
 	for (uint32_t b = line && line->begun ? line->first : 1; line && line->begun && b <= line->bin; b++) {
 		uint64_t at = sl_process_unix(p, line->bins[b].max_ns);
 		struct asked asked = {process, at, at, at, true};
-		struct held held = {0};
+		struct held_range range = {0};
 
 		if (may_look(users))
-			add_part(&held, users, users->item, users->count, &asked);
-		held.most += line->bins[b].max;
-		if (device->hidden_peak_bytes != SL_UNKNOWN && held.most <= device->hidden_peak_bytes)
+			add_part(&range, users, users->item, users->count, &asked);
+		range.max += line->bins[b].max;
+		if (device->hidden_peak_bytes != SL_UNKNOWN && range.max <= device->hidden_peak_bytes)
 			continue;
-		device->hidden_peak_bytes = held.most;
+		device->hidden_peak_bytes = range.max;
 		device->hidden_peak_unix_ns = at;
 	}
 }
@@ -342,9 +344,9 @@ static uint64_t less(uint64_t bytes, uint64_t others)
  * How much of a sample is hidden.  What others held is known only within bounds: what was hidden before is kept if it lies
  * within them, else the nearer bound is taken.
  */
-static uint64_t hidden_of(uint64_t sampled, struct held others, uint64_t before)
+static uint64_t hidden_of(uint64_t sampled, struct held_range others, uint64_t before)
 {
-	uint64_t low = less(sampled, others.most), high = less(sampled, others.least);
+	uint64_t low = less(sampled, others.max), high = less(sampled, others.min);
 
 	if (before < low)
 		return low;
@@ -357,48 +359,48 @@ static bool is_sampled(const struct sl_line *samples, uint32_t bin)
 }
 
 /* What others held while the samples of each bin were taken. */
-struct beside {
-	uint32_t first, bin; /* of the process's samples and hidden memory */
-	struct held *others; /* of each of these bins */
+struct neighbours {
+	uint32_t first, bin;	   /* of the process's samples and hidden memory */
+	struct held_range *others; /* of each of these bins */
 };
 
 /* False: too much to look at. */
-static bool take_beside(struct beside *beside, struct users *users, unsigned process, const struct sl_device_state *state)
+static bool take_beside(struct neighbours *neighbours, struct users *users, unsigned process, const struct sl_device_state *state)
 {
 	const struct sl_process *p = &users->report->processes[process];
 	const struct sl_timeline *timeline = &p->model->timeline;
 	const struct sl_line *samples = state->samples_line, *hidden = state->hidden_line;
-	struct held held = {0};
+	struct held_range range = {0};
 
-	beside->first = samples->first < hidden->first ? samples->first : hidden->first;
-	beside->bin = samples->bin > hidden->bin ? samples->bin : hidden->bin;
-	beside->others = sl_memory_must(calloc(beside->bin - beside->first + 1, sizeof(*beside->others)));
-	for (uint32_t b = beside->first; b <= beside->bin && may_look(users); b++) {
+	neighbours->first = samples->first < hidden->first ? samples->first : hidden->first;
+	neighbours->bin = samples->bin > hidden->bin ? samples->bin : hidden->bin;
+	neighbours->others = sl_memory_must(calloc(neighbours->bin - neighbours->first + 1, sizeof(*neighbours->others)));
+	for (uint32_t b = neighbours->first; b <= neighbours->bin && may_look(users); b++) {
 		uint64_t begin_ns = sl_process_unix(p, timeline->begin_ns + ((uint64_t)b << timeline->shift));
 
 		if (b == hidden->first) /* hidden memory is known only after its sample: until the next one all of it counts */
-			held = (struct held){0};
+			range = (struct held_range){0};
 		if (is_sampled(samples, b))
-			held = held_by_others(users, process, begin_ns - SAMPLE_NS,
-					      begin_ns + (1ull << timeline->shift) + SAMPLE_NS, LEAVING_NS);
-		beside->others[b - beside->first] = held;
+			range = held_by_others(users, process, begin_ns - SAMPLE_NS,
+					       begin_ns + (1ull << timeline->shift) + SAMPLE_NS, LEAVING_NS);
+		neighbours->others[b - neighbours->first] = range;
 	}
 	return may_look(users);
 }
 
 /* What was hidden at the first sample during which no other process changed; without one, the least that any sample shows. */
-static uint64_t hidden_at_rest(const struct sl_device_state *state, const struct beside *beside)
+static uint64_t hidden_at_rest(const struct sl_device_state *state, const struct neighbours *neighbours)
 {
 	uint64_t least = SL_UNKNOWN;
 
 	for (uint32_t b = state->samples_line->first; b <= state->samples_line->bin; b++) {
-		const struct held *held = &beside->others[b - beside->first];
+		const struct held_range *range = &neighbours->others[b - neighbours->first];
 		uint64_t bytes;
 
 		if (!is_sampled(state->samples_line, b))
 			continue;
-		bytes = less(state->hidden_line->bins[b].last, held->least);
-		if (held->least == held->most)
+		bytes = less(state->hidden_line->bins[b].last, range->min);
+		if (range->min == range->max)
 			return bytes;
 		least = bytes < least ? bytes : least;
 	}
@@ -409,23 +411,23 @@ static uint64_t hidden_at_rest(const struct sl_device_state *state, const struct
  * Splits what the samples of a bin found into hidden memory and that of others.  The bin begins with what the sample before it
  * found (found_before), of which `before` was hidden.
  */
-static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t found_before, uint64_t before, struct held others)
+static void take(struct sl_bin *hidden, struct sl_bin *others_bin, uint64_t found_before, uint64_t before, struct held_range others)
 {
-	uint64_t most = taken->max == found_before ? taken->last : taken->max;
-	uint64_t least = taken->min == found_before ? taken->last : taken->min;
+	uint64_t max = others_bin->max == found_before ? others_bin->last : others_bin->max;
+	uint64_t min = others_bin->min == found_before ? others_bin->last : others_bin->min;
 
-	hidden->last = hidden_of(taken->last, others, before);
-	hidden->max = hidden_of(most, others, before);
-	hidden->min = hidden_of(least, others, before);
+	hidden->last = hidden_of(others_bin->last, others, before);
+	hidden->max = hidden_of(max, others, before);
+	hidden->min = hidden_of(min, others, before);
 	if (found_before != SL_UNKNOWN) {
 		hidden->max = before > hidden->max ? before : hidden->max;
 		hidden->min = before < hidden->min ? before : hidden->min;
 	}
-	hidden->area = taken->max ? taken->area * (double)hidden->max / (double)taken->max : 0;
-	taken->min -= hidden->min;
-	taken->max -= hidden->max;
-	taken->last -= hidden->last;
-	taken->area -= hidden->area;
+	hidden->area = others_bin->max ? others_bin->area * (double)hidden->max / (double)others_bin->max : 0;
+	others_bin->min -= hidden->min;
+	others_bin->max -= hidden->max;
+	others_bin->last -= hidden->last;
+	others_bin->area -= hidden->area;
 }
 
 /*
@@ -436,33 +438,33 @@ static void take(struct sl_bin *hidden, struct sl_bin *taken, uint64_t found_bef
 static void take_others(struct users *users, unsigned process, struct sl_device_state *state)
 {
 	struct sl_model *model = users->report->processes[process].model;
-	struct sl_line *hidden = state->hidden_line, *taken;
-	uint64_t found = SL_UNKNOWN, before, most = 0;
-	struct beside beside = {0};
+	struct sl_line *hidden = state->hidden_line, *others_line;
+	uint64_t found = SL_UNKNOWN, before, max_hidden = 0;
+	struct neighbours neighbours = {0};
 
 	if (!hidden || !hidden->begun)
 		return;
-	if (!take_beside(&beside, users, process, state)) {
-		free(beside.others);
+	if (!take_beside(&neighbours, users, process, state)) {
+		free(neighbours.others);
 		return;
 	}
-	before = hidden_at_rest(state, &beside);
-	taken = state->others_line = sl_timeline_copy(&model->timeline, hidden, SL_LINE_OTHERS);
+	before = hidden_at_rest(state, &neighbours);
+	others_line = state->others_line = sl_timeline_copy(&model->timeline, hidden, SL_LINE_OTHERS);
 	for (uint32_t b = hidden->first; b <= hidden->bin; b++) {
-		uint64_t last = taken->bins[b].last;
+		uint64_t last = others_line->bins[b].last;
 
-		take(&hidden->bins[b], &taken->bins[b], found, before, beside.others[b - beside.first]);
+		take(&hidden->bins[b], &others_line->bins[b], found, before, neighbours.others[b - neighbours.first]);
 		found = last;
 		before = hidden->bins[b].last;
-		if (b == hidden->first || hidden->bins[b].max > most) {
-			most = hidden->bins[b].max;
+		if (b == hidden->first || hidden->bins[b].max > max_hidden) {
+			max_hidden = hidden->bins[b].max;
 			state->hidden_peak_ns = hidden->bins[b].max_ns;
 		}
 	}
-	state->hidden_peak_bytes = most;
+	state->hidden_peak_bytes = max_hidden;
 	hidden->value = hidden->bins[hidden->bin].last;
-	taken->value = taken->bins[taken->bin].last;
-	free(beside.others);
+	others_line->value = others_line->bins[others_line->bin].last;
+	free(neighbours.others);
 }
 
 /* What a process without a figure of its own took by the samples of others, such as one that was killed early. */
@@ -470,7 +472,7 @@ static uint64_t unsampled(const struct sl_report *report, const struct sl_shared
 {
 	const struct sl_process *process = &report->processes[device->processes[at]];
 	const struct sl_device_state *state = sl_devices_state(report, device, device->processes[at]);
-	uint64_t most = 0;
+	uint64_t max_peak = 0;
 
 	if (state->figure >= device->figure || process->trace->header.started_ns > device->hidden_peak_unix_ns ||
 	    device->left_ns[at] < device->hidden_peak_unix_ns)
@@ -480,10 +482,10 @@ static uint64_t unsampled(const struct sl_report *report, const struct sl_shared
 
 		for (size_t k = 0; k < other->neighbours.count; k++)
 			if (other->neighbours.item[k].pid == process->trace->header.pid &&
-			    other->neighbours.item[k].peak_bytes > most)
-				most = other->neighbours.item[k].peak_bytes;
+			    other->neighbours.item[k].peak_bytes > max_peak)
+				max_peak = other->neighbours.item[k].peak_bytes;
 	}
-	return less(most, state->known_peak);
+	return less(max_peak, state->known_peak);
 }
 
 static void measure(struct sl_report *report, struct sl_shared_device *device)

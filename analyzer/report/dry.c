@@ -95,20 +95,20 @@ static uint64_t handles_of(const struct sl_model *model)
 bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 {
 	const struct sl_header *header = dry_one(report);
-	const struct sl_shared_device *most = NULL;
+	const struct sl_shared_device *fullest = NULL;
 	uint64_t limit, handles = 0;
 
 	for (unsigned i = 0; header && i < report->device_count; i++)
 		if (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
-		    (!most || report->devices[i].known_peak_bytes > most->known_peak_bytes))
-			most = &report->devices[i];
-	if (!most || !number(header, "memory")) /* a snapshot of a dry run has only the name */
+		    (!fullest || report->devices[i].known_peak_bytes > fullest->known_peak_bytes))
+			fullest = &report->devices[i];
+	if (!fullest || !number(header, "memory")) /* a snapshot of a dry run has only the name */
 		return false;
 	limit = sl_header_limit(header);
 	*need = (struct sl_dry_need){
-		.job = most->known_peak_bytes,
-		.low = most->process_count * (number(header, "context_low") + number(header, "kernels_low")),
-		.high = most->process_count * (number(header, "context_high") + number(header, "kernels_high")),
+		.job = fullest->known_peak_bytes,
+		.low = fullest->process_count * (number(header, "context_low") + number(header, "kernels_low")),
+		.high = fullest->process_count * (number(header, "context_high") + number(header, "kernels_high")),
 		.capacity = number(header, "memory"),
 		.measured = number(header, "measured"),
 	};
@@ -135,11 +135,11 @@ static bool line_at(const struct sl_process *process, const char *begin, size_t 
 	const struct sl_defs *defs = process->model->defs;
 
 	for (size_t i = 0; i < defs->metadata.count; i++) {
-		const struct sl_said *said = &defs->metadata.item[i];
+		const struct sl_said *entry = &defs->metadata.item[i];
 
-		if (strncmp(said->key, begin, strlen(begin)) || index--)
+		if (strncmp(entry->key, begin, strlen(begin)) || index--)
 			continue;
-		*read = (struct sl_dry_read){said->key + strlen(begin), said->value};
+		*read = (struct sl_dry_read){entry->key + strlen(begin), entry->value};
 		return true;
 	}
 	return false;
@@ -184,13 +184,13 @@ bool sl_dry_uncounted(const struct sl_report *report, char *out, size_t size)
 
 const char *sl_dry_end(const struct sl_process *process)
 {
-	const struct sl_said *said = sl_defs_said(process->model->defs, "dry.end");
+	const struct sl_said *entry = sl_defs_said(process->model->defs, "dry.end");
 
-	return said ? said->value : NULL;
+	return entry ? entry->value : NULL;
 }
 
 /* What the launcher told the job; NULL: nothing. */
-static const char *told(const struct sl_header *header, const char *variable)
+static const char *read_variable(const struct sl_header *header, const char *variable)
 {
 	for (unsigned i = 0; i < header->environment_count; i++)
 		if (!strcmp(header->environment[i].name, variable))
@@ -210,7 +210,7 @@ const char *sl_dry_end_of_run(const struct sl_report *report)
 /* --steps; 0: none was given. */
 static uint64_t asked_steps(const struct sl_header *header)
 {
-	const char *steps = told(header, "STORMLOG_DRY_STEPS");
+	const char *steps = read_variable(header, "STORMLOG_DRY_STEPS");
 
 	return steps ? strtoull(steps, NULL, 10) : 0;
 }
@@ -221,23 +221,23 @@ const char *sl_dry_until(const struct sl_report *report)
 {
 	const struct sl_header *header = dry_one(report);
 
-	return header && !sl_dry_unanswered(report) ? told(header, "STORMLOG_DRY_UNTIL") : NULL;
+	return header && !sl_dry_unanswered(report) ? read_variable(header, "STORMLOG_DRY_UNTIL") : NULL;
 }
 
 /* SL_UNKNOWN: no PyTorch was loaded, or an earlier version recorded it. */
 static uint64_t steps_of(const struct sl_process *process)
 {
-	const struct sl_said *said = sl_defs_said(process->model->defs, "dry.steps");
+	const struct sl_said *entry = sl_defs_said(process->model->defs, "dry.steps");
 
-	return said ? strtoull(said->value, NULL, 10) : SL_UNKNOWN;
+	return entry ? strtoull(entry->value, NULL, 10) : SL_UNKNOWN;
 }
 
 /* "3 train.py:88, train.py:90": the last step with lines that read a value that decides an end, and those; NULL: none did. */
 static const char *deciding(const struct sl_process *process)
 {
-	const struct sl_said *said = sl_defs_said(process->model->defs, "dry.late");
+	const struct sl_said *entry = sl_defs_said(process->model->defs, "dry.late");
 
-	return said ? said->value : NULL;
+	return entry ? entry->value : NULL;
 }
 
 uint64_t sl_dry_early(const struct sl_report *report, struct sl_dry_read *read)
@@ -333,19 +333,19 @@ const char *sl_dry_of(const struct sl_report *report, char *out, size_t size)
 
 uint64_t sl_dry_steps(const struct sl_report *report, uint64_t *asked)
 {
-	uint64_t most = SL_UNKNOWN, steps;
+	uint64_t max_steps = SL_UNKNOWN, steps;
 
 	*asked = 0;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 
 		steps = steps_of(process);
-		if (steps == SL_UNKNOWN || (most != SL_UNKNOWN && steps <= most))
+		if (steps == SL_UNKNOWN || (max_steps != SL_UNKNOWN && steps <= max_steps))
 			continue;
-		most = steps;
+		max_steps = steps;
 		*asked = asked_steps(&process->trace->header);
 	}
-	return most;
+	return max_steps;
 }
 
 const char *sl_dry_late(const struct sl_report *report)
@@ -423,11 +423,11 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 		worst = one < worst ? one : worst;
 	}
 	for (unsigned i = 0; worst == SL_ENDED_FAILED && i < report->process_count; i++) {
-		const struct sl_said *said = sl_defs_said(report->processes[i].model->defs, "dry.refused");
+		const struct sl_said *entry = sl_defs_said(report->processes[i].model->defs, "dry.refused");
 
-		if (!said || !said->value)
+		if (!entry || !entry->value)
 			continue;
-		snprintf(ended, sizeof(ended), "it must not write %s: --allow-writes DIR opens a folder", said->value);
+		snprintf(ended, sizeof(ended), "it must not write %s: --allow-writes DIR opens a folder", entry->value);
 		return ended;
 	}
 	return ends[worst];

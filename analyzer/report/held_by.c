@@ -63,12 +63,12 @@ static bool is_of_line(const struct sl_process *process, uint32_t of, const stru
 		sl_place_key(places, own->stack) == sl_place_key(places, track->stack));
 }
 
-size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t most)
+size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t max_count)
 {
 	const struct sl_model *model = process->model;
 	SL_VECTOR(struct sl_variable) sum = {0};
 	struct sl_idmap ids = {0};
-	uint64_t told = 0;
+	uint64_t total = 0;
 	size_t count = 0;
 
 	for (size_t i = 0; i < model->variables.count; i++) {
@@ -81,7 +81,7 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 		sum.item[at].now.bytes += one->peak.bytes;
 		if (!is_of_line(process, one->track, track))
 			continue;
-		told += one->peak.bytes;
+		total += one->peak.bytes;
 		sum.item[at].peak.live += one->peak.live;
 		sum.item[at].peak.blocks += one->peak.blocks;
 		sum.item[at].peak.bytes += one->peak.bytes;
@@ -94,13 +94,13 @@ size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *
 	}
 	if (sum.count)
 		qsort(sum.item, sum.count, sizeof(*sum.item), by_bytes);
-	for (size_t i = 0; i < sum.count && count < most; i++) {
+	for (size_t i = 0; i < sum.count && count < max_count; i++) {
 		const char *text = sl_defs_text(model->defs, sum.item[i].text);
 
 		if (!sum.item[i].peak.blocks || !text || !sl_held_by_read(text, &out[count]))
 			continue; /* none of the place, or a damaged trace */
 		out[count].whole = sum.item[i].now.bytes;
-		out[count].of = sum.item[i].peak.live > told ? sum.item[i].peak.live : told;
+		out[count].of = sum.item[i].peak.live > total ? sum.item[i].peak.live : total;
 		out[count].blocks = sum.item[i].peak.blocks;
 		out[count].named = sum.item[i].named;
 		out[count].among = sum.item[i].among;

@@ -25,10 +25,10 @@ struct sl_held_by {
 };
 
 /*
- * Fills `out` with the variables that hold blocks of a line, largest first, at most `most`.  Returns their number; 0: Python did
- * not tell.  track: one of the line's, in the process's model; NULL: all lines.
+ * Fills `out` with the variables that hold blocks of a line, largest first, at most `max_count`.  Returns their number; 0: Python
+ * did not tell.  track: one of the line's, in the process's model; NULL: all lines.
  */
-size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t most);
+size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t max_count);
 
 /* "trace[*]", "graph of losses[*]", "cycle of Node", "batch of train()" */
 const char *sl_held_by_name(const struct sl_held_by *holder, char *out, size_t size);

@@ -108,15 +108,15 @@ void sl_leak_list_take(struct sl_leak_list *list, struct sl_report *report)
 
 static bool is_one_pace(const struct sl_leak_line *a, const struct sl_leak_line *b, bool multiple)
 {
-	double most = fmax((double)a->blocks, (double)b->blocks), least = fmin((double)a->blocks, (double)b->blocks);
-	double times = multiple && least > 0 ? round(most / least) : 1;
+	double larger = fmax((double)a->blocks, (double)b->blocks), smaller = fmin((double)a->blocks, (double)b->blocks);
+	double times = multiple && smaller > 0 ? round(larger / smaller) : 1;
 
 	return a->track->kind == b->track->kind && a->track->device == b->track->device &&
-	       fabs(most - times * least) <= 1 + SL_ALIKE * most;
+	       fabs(larger - times * smaller) <= 1 + SL_ALIKE * larger;
 }
 
 /* Marks the places at the pace of `first` that share so many frames with it, or more; returns how many. */
-static size_t mark(const struct sl_leak_list *list, struct sl_report *report, const struct sl_chain *here, size_t first,
+static size_t mark(const struct sl_leak_list *list, struct sl_report *report, const struct sl_chain *chain, size_t first,
 		   unsigned frames, bool multiple, bool *with)
 {
 	const struct sl_leak_list_place *base = &list->place.item[first];
@@ -127,10 +127,10 @@ static size_t mark(const struct sl_leak_list *list, struct sl_report *report, co
 		const struct sl_leak_list_place *place = &list->place.item[i];
 
 		with[i] = i == first;
-		if (i != first && place->leak_line && !place->told && place->process == base->process &&
+		if (i != first && place->leak_line && !place->was_printed && place->process == base->process &&
 		    place->processes == base->processes && is_one_pace(base->leak_line, place->leak_line, multiple)) {
 			sl_place_take(&there, &report->processes[place->process], place->stack);
-			with[i] = sl_place_shared(here, &there) >= frames;
+			with[i] = sl_place_shared(chain, &there) >= frames;
 		}
 		count += with[i];
 	}
@@ -160,26 +160,26 @@ static bool do_not_leak(const struct sl_leak_list *list, struct sl_report *repor
 }
 
 /* Those that ask through a helper leak what they get, and others do not: the helper keeps it. */
-static size_t mark_through(const struct sl_leak_list *list, struct sl_report *report, const struct sl_chain *here, size_t first,
+static size_t mark_through(const struct sl_leak_list *list, struct sl_report *report, const struct sl_chain *chain, size_t first,
 			   bool *with)
 {
 	const struct sl_leak_list_place *base = &list->place.item[first];
 	struct sl_chain there;
 	size_t count = 0;
 
-	if (!here->via_count)
+	if (!chain->via_count)
 		return 0;
 	for (size_t i = 0; i < list->place.count; i++) {
 		const struct sl_leak_list_place *place = &list->place.item[i];
 
 		with[i] = false;
-		if (!place->leak_line || place->told || place->process != base->process || place->processes != base->processes ||
-		    place->leak_line->track->kind != base->leak_line->track->kind ||
+		if (!place->leak_line || place->was_printed || place->process != base->process ||
+		    place->processes != base->processes || place->leak_line->track->kind != base->leak_line->track->kind ||
 		    place->leak_line->track->device != base->leak_line->track->device)
 			continue;
 		sl_place_take(&there, &report->processes[place->process], place->stack);
 		for (unsigned k = 0; k < there.via_count; k++)
-			with[i] |= sl_place_same(there.via[k], here->via[0]);
+			with[i] |= sl_place_same(there.via[k], chain->via[0]);
 		count += with[i];
 	}
 	return do_not_leak(list, report, base, 2) ? count : 0;
@@ -200,24 +200,24 @@ size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *
 			     char *owner, size_t size)
 {
 	const struct sl_leak_list_place *base = &list->place.item[first];
-	struct sl_chain here;
+	struct sl_chain chain;
 	size_t all, count;
 	char line[200];
 
 	if (!base->leak_line || list->place.count < least)
 		return 1;
-	sl_place_take(&here, &report->processes[base->process], base->stack);
-	if ((count = mark_through(list, report, &here, first, with)) >= least) {
-		sl_stacks_describe(line, sizeof(line), here.via[0]);
+	sl_place_take(&chain, &report->processes[base->process], base->stack);
+	if ((count = mark_through(list, report, &chain, first, with)) >= least) {
+		sl_stacks_describe(line, sizeof(line), chain.via[0]);
 		snprintf(owner, size, "through %s", line);
 		return count;
 	}
-	all = mark(list, report, &here, first, 1, false, with);
-	for (unsigned frames = here.count; frames && all >= least - 1; frames--) {
-		if (mark(list, report, &here, first, frames, false, with) < 2)
+	all = mark(list, report, &chain, first, 1, false, with);
+	for (unsigned frames = chain.count; frames && all >= least - 1; frames--) {
+		if (mark(list, report, &chain, first, frames, false, with) < 2)
 			continue;
-		count = mark(list, report, &here, first, frames, true, with);
-		put_owner(owner, size, &here, here.count - frames);
+		count = mark(list, report, &chain, first, frames, true, with);
+		put_owner(owner, size, &chain, chain.count - frames);
 		break;
 	}
 	return count >= least ? count : 1;
@@ -231,14 +231,14 @@ void sl_leak_list_free(struct sl_leak_list *list)
 
 bool sl_leak_list_is_at(struct sl_process *process, const struct sl_leak *leak, const struct sl_leak_line *line)
 {
-	struct sl_stack_frame here[SL_STACK_MAX], there[SL_STACK_MAX];
+	struct sl_stack_frame leak_frames[SL_STACK_MAX], track_frames[SL_STACK_MAX];
 	const struct sl_track *track = line->track;
 	const struct sl_stack_frame *a, *b;
 
 	if (leak->kind != track->kind || sl_place_key(process, leak->stack) != sl_place_key(process, track->stack))
 		return false;
-	a = sl_place_at(process, leak->stack, here);
-	b = sl_place_at(process, track->stack, there);
+	a = sl_place_at(process, leak->stack, leak_frames);
+	b = sl_place_at(process, track->stack, track_frames);
 	return a && b && a->offset == b->offset && sl_place_same(a, b);
 }
 

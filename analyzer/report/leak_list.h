@@ -19,7 +19,7 @@ struct sl_leak_list_place {
 	bool uneven;			      /* not all hold as much there */
 	struct sl_stack stack;		      /* of the place in `process` */
 	const char *where;		      /* its line (sl_leak_list_line); belongs to the list */
-	bool told;			      /* printed on the terminal */
+	bool was_printed;		      /* printed on the terminal */
 };
 
 struct sl_leak_list {

@@ -122,14 +122,14 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 {
 	double once = at_once(line), every = steps_between(process, line, once);
 	double span = (double)(line->track->last_ns - line->track->first_ns);
-	double told = every > 0 && every < 1 ? is_near_whole(1 / every) : is_near_whole(every) ? round(every) : every;
+	double rounded = every > 0 && every < 1 ? is_near_whole(1 / every) : is_near_whole(every) ? round(every) : every;
 	double whole = line->blocks && once == 1 && line->verdict != SL_KEPT_COLLECTED ? line->amount / (double)line->blocks : 0;
-	struct sl_leak_pace pace = {.amount = line->per_birth * once * (told > 0 ? told / every : 1)};
+	struct sl_leak_pace pace = {.amount = line->per_birth * once * (rounded > 0 ? rounded / every : 1)};
 
 	/* a rate that is finer than a block says how often one is kept; of every second block the rate is about half of one */
 	if (pace.amount > 0 && pace.amount < (line->count_only ? 1 - SL_TRACE : SL_HALF + SL_LITTLE) * whole) {
 		span *= whole / pace.amount;
-		told *= whole / pace.amount;
+		rounded *= whole / pace.amount;
 		pace.amount = whole;
 	} else if (line->rounds && line->rounds < SL_SEVERAL && line->births == line->track->births &&
 		   span < SL_QUARTER * (double)(process->model->now_ns - process->model->first_ns)) {
@@ -138,9 +138,9 @@ struct sl_leak_pace sl_leak_words_pace(const struct sl_process *process, const s
 		pace.ns = span;
 		return pace;
 	}
-	pace.blocks = once > 1 && line->blocks == line->births && !line->count_only && told != 1 ? once : 0;
-	pace.steps = told;
-	pace.whole = is_near_whole(told);
+	pace.blocks = once > 1 && line->blocks == line->births && !line->count_only && rounded != 1 ? once : 0;
+	pace.steps = rounded;
+	pace.whole = is_near_whole(rounded);
 	pace.ns = line->per_second > 0 ? pace.amount / line->per_second * 1e9 : span / ((double)line->births / once - 1);
 	return pace;
 }
@@ -309,14 +309,14 @@ struct keeper {
 static struct keeper keeper_of(const struct sl_model *model, const struct sl_leak_line *line)
 {
 	struct keeper keeper = {0};
-	uint64_t most = 0;
+	uint64_t max_live = 0;
 
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 		uint64_t live = &model->tracks.item[site->track] == line->track ? kept_of(model, line, site) : 0;
 
-		keeper.thread = live > most ? site->thread : keeper.thread;
-		most = live > most ? live : most;
+		keeper.thread = live > max_live ? site->thread : keeper.thread;
+		max_live = live > max_live ? live : max_live;
 	}
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
@@ -334,14 +334,14 @@ static struct keeper keeper_of(const struct sl_model *model, const struct sl_lea
 
 const char *sl_leak_words_thread(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line)
 {
-	struct keeper most = keeper_of(process->model, line);
-	const struct sl_thread *thread = sl_defs_thread(process->model->defs, most.thread);
+	struct keeper keeper = keeper_of(process->model, line);
+	const struct sl_thread *thread = sl_defs_thread(process->model->defs, keeper.thread);
 
 	out[0] = 0;
-	if (thread && most.its_live && most.its_live * 10 >= most.live * 9 && most.its_births * 2 < most.births)
+	if (thread && keeper.its_live && keeper.its_live * 10 >= keeper.live * 9 && keeper.its_births * 2 < keeper.births)
 		snprintf(out, size, ", %s by thread %lld, which allocated %llu of the %llu",
-			 most.its_live == most.live ? "all" : "nearly all", (long long)thread->tid,
-			 (unsigned long long)most.its_births, (unsigned long long)most.births);
+			 keeper.its_live == keeper.live ? "all" : "nearly all", (long long)thread->tid,
+			 (unsigned long long)keeper.its_births, (unsigned long long)keeper.births);
 	return out;
 }
 

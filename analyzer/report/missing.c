@@ -91,23 +91,23 @@ bool sl_missing_ranks(const struct sl_report *report, struct sl_missing *absent)
 {
 	struct seen *seen = sl_memory_must(calloc(report->process_count + 1, sizeof(*seen)));
 	const struct sl_only *only = report->options.only;
-	size_t known = 0, at = 0;
+	size_t seen_count = 0, at = 0;
 
 	*absent = (struct sl_missing){0};
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
 
 		if (process->trace->header.rank >= 0 && !sl_dry_card(&process->trace->header)) /* a dry run is one rank */
-			seen[known++] = (struct seen){report->images.run_of[process->image], process->trace->header.rank,
-						      process->trace->header.world_size,
-						      sl_header_setting(&process->trace->header, "ranks")};
+			seen[seen_count++] = (struct seen){report->images.run_of[process->image], process->trace->header.rank,
+							   process->trace->header.world_size,
+							   sl_header_setting(&process->trace->header, "ranks")};
 	}
-	if (known && !(only && (only->rank >= 0 || only->pid >= 0)))
-		qsort(seen, known, sizeof(*seen), by_rank);
+	if (seen_count && !(only && (only->rank >= 0 || only->pid >= 0)))
+		qsort(seen, seen_count, sizeof(*seen), by_rank);
 	else
-		known = 0;
-	for (size_t first = 0, end; first < known; first = end) {
-		for (end = first + 1; end < known && seen[end].run == seen[first].run;)
+		seen_count = 0;
+	for (size_t first = 0, end; first < seen_count; first = end) {
+		for (end = first + 1; end < seen_count && seen[end].run == seen[first].run;)
 			end++;
 		count(absent, &at, seen + first, end - first);
 	}
@@ -136,11 +136,11 @@ static const char *note_of_hole(const struct sl_trace *trace)
 	return NULL;
 }
 
-void sl_missing_say_newer(const struct sl_trace *trace, bool *said)
+void sl_missing_say_newer(const struct sl_trace *trace, bool *warned)
 {
-	if (!*said && sl_missing_newer(trace)) {
+	if (!*warned && sl_missing_newer(trace)) {
 		sl_escape_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_NEWER "\n", sl_paths_name(trace->name));
-		*said = true;
+		*warned = true;
 	}
 }
 
@@ -148,15 +148,15 @@ void sl_missing_say_newer(const struct sl_trace *trace, bool *said)
 
 bool sl_missing_say_names(void)
 {
-	static bool said;
+	static bool warned;
 
-	if (sl_library_lacked() && !said) {
+	if (sl_library_lacked() && !warned) {
 		sl_escape_print(stderr, "stormlog-analyze: native frames: " NAMES "%s; %stry again\n",
 				strerror(sl_library_lacked()),
 				sl_library_lacked() == EIO ? "" : "raise the limit (ulimit -n or -v, or the container's) and ");
-		said = true;
+		warned = true;
 	}
-	return said;
+	return warned;
 }
 
 bool sl_missing_torn(const struct sl_damage *damage)
@@ -214,17 +214,17 @@ static const char *why_partly(const struct sl_process *process, bool *damaged)
 #define FIRST(list) ((list).count ? *(list).item : NULL)
 
 /* Told under the last part of a path, which may end in a slash. */
-static unsigned tell_path(sl_missing_told *told, void *context, bool damaged, const char *path, const char *message)
+static unsigned tell_path(sl_missing_told *tell, void *context, bool damaged, const char *path, const char *message)
 {
 	char *copy = path ? sl_memory_copy(path) : NULL;
 
 	if (copy)
-		told(context, damaged, basename(copy), message);
+		tell(context, damaged, basename(copy), message);
 	free(copy);
 	return path != NULL;
 }
 
-unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *told, void *context)
+unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *tell, void *context)
 {
 	const struct sl_images *images = &report->images;
 	struct sl_missing absent;
@@ -236,27 +236,27 @@ unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *told, 
 		const char *why = why_partly(&report->processes[i], &damaged);
 
 		if (why && ++count)
-			told(context, damaged, name, why);
+			tell(context, damaged, name, why);
 	}
 	for (size_t i = 0; i < report->unread.count; i++, count++)
-		told(context, true, sl_paths_name(images->images[report->unread.item[i]].name), "it cannot be read");
+		tell(context, true, sl_paths_name(images->images[report->unread.item[i]].name), "it cannot be read");
 	if (images->copies.damaged)
-		count += tell_path(told, context, true, FIRST(images->broken) ?: report->path, "parts of the run cannot be read");
-	count += tell_path(told, context, true, FIRST(images->unseen), "it cannot be read, and a part of the run may be in it");
-	count += tell_path(told, context, false, FIRST(images->strangers), "files of other users were not read");
-	count += tell_path(told, context, false, FIRST(images->links), "links that lead to no trace by its name were not read");
-	count += tell_path(told, context, false, FIRST(images->closed), "folders that may not be listed were not read");
-	count += tell_path(told, context, false, FIRST(images->empty), SL_ABSENT_EMPTY);
+		count += tell_path(tell, context, true, FIRST(images->broken) ?: report->path, "parts of the run cannot be read");
+	count += tell_path(tell, context, true, FIRST(images->unseen), "it cannot be read, and a part of the run may be in it");
+	count += tell_path(tell, context, false, FIRST(images->strangers), "files of other users were not read");
+	count += tell_path(tell, context, false, FIRST(images->links), "links that lead to no trace by its name were not read");
+	count += tell_path(tell, context, false, FIRST(images->closed), "folders that may not be listed were not read");
+	count += tell_path(tell, context, false, FIRST(images->empty), SL_ABSENT_EMPTY);
 	if (sl_library_lacked() && ++count) {
 		char *words = sl_memory_print(NAMES "%s", strerror(sl_library_lacked()));
 
-		told(context, true, "native frames", words);
+		tell(context, true, "native frames", words);
 		free(words);
 	}
 	if (sl_missing_ranks(report, &absent) && ++count) {
 		char *words = sl_missing_words(&absent);
 
-		told(context, false, "ranks", words);
+		tell(context, false, "ranks", words);
 		free(words);
 	}
 	return count;

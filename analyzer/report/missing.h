@@ -30,7 +30,7 @@ char *sl_missing_words(const struct sl_missing *absent);
 #define SL_ABSENT_EMPTY "no trace is in it" /* of a path that the user named */
 #define SL_ABSENT_NEWER "written by a newer agent: parts that this version does not know were skipped"
 typedef void sl_missing_told(void *context, bool damaged, const char *subject, const char *message);
-unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *told, void *context);
+unsigned sl_missing_tell(const struct sl_report *report, sl_missing_told *tell, void *context);
 
 /* Events that the recorders of the run lost, and counted; *of: with those that are here. */
 uint64_t sl_missing_events(const struct sl_report *report, uint64_t *of);
@@ -44,4 +44,4 @@ bool sl_missing_say_names(void);
 
 /* True: SL_ABSENT_NEWER holds of the trace, as far as it was read.  The other says so on stderr, once for a run: *said. */
 bool sl_missing_newer(const struct sl_trace *trace);
-void sl_missing_say_newer(const struct sl_trace *trace, bool *said);
+void sl_missing_say_newer(const struct sl_trace *trace, bool *warned);

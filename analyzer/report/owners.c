@@ -130,17 +130,17 @@ unsigned sl_owners_shorten(const struct sl_stack_frame **chain, unsigned given, 
 {
 	const struct sl_stack_frame *begin = chain[given - 1];
 	const char *file = chain[0]->file;
-	unsigned other = 1, beside = 0;
+	unsigned other = 1, neighbour = 0;
 
 	while (file && other < given && (!chain[other]->file || !strcmp(chain[other]->file, file)))
 		other++;
-	while (beside < given - 1 && !is_beside(chain[beside], begin))
-		beside++;
+	while (neighbour < given - 1 && !is_beside(chain[neighbour], begin))
+		neighbour++;
 	if (file && frames > 1 && other >= frames && other < given)
 		chain[frames - 1] = chain[other];
-	if (frames < 2 || !begin->file || beside < frames || is_beside(chain[frames - 1], begin))
+	if (frames < 2 || !begin->file || neighbour < frames || is_beside(chain[frames - 1], begin))
 		return frames;
-	chain[frames] = chain[beside];
+	chain[frames] = chain[neighbour];
 	return frames + 1;
 }
 

@@ -220,11 +220,11 @@ static unsigned others_of(const struct pairs *mine, const struct pairs *all, uin
 	unsigned count = 0;
 
 	for (; is_of(mine, a, function) || is_of(all, b, function); count++) {
-		bool here = is_of(mine, a, function), there = is_of(all, b, function);
-		uint64_t other = here && (!there || a->other <= b->other) ? a->other : b->other;
+		bool in_mine = is_of(mine, a, function), in_all = is_of(all, b, function);
+		uint64_t other = in_mine && (!in_all || a->other <= b->other) ? a->other : b->other;
 
-		a += here && a->other == other;
-		b += there && b->other == other;
+		a += in_mine && a->other == other;
+		b += in_all && b->other == other;
 	}
 	return count;
 }

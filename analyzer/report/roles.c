@@ -425,19 +425,19 @@ struct sl_born sl_roles_workspaces(struct sl_process *process, const struct sl_s
 {
 	const struct sl_roles *roles = roles_of(process);
 	const struct sl_model *model = process->model;
-	struct sl_born all = sl_roles_held(model, tensors, at_peak), taken = {0};
+	struct sl_born all = sl_roles_held(model, tensors, at_peak), workspaces = {0};
 
 	for (size_t i = 0; tensors->kind == SL_KIND_block && tensors->stack.python && i < roles->workspaces.count; i++) {
 		const struct sl_site *site = &model->sites.item[roles->workspaces.item[i]];
-		struct sl_born held = sl_roles_held(model, site, at_peak);
+		struct sl_born memory = sl_roles_held(model, site, at_peak);
 
 		if (site->stack.python != tensors->stack.python || site->thread != tensors->thread ||
-		    site->device != tensors->device || taken.bytes + held.bytes > all.bytes)
+		    site->device != tensors->device || workspaces.bytes + memory.bytes > all.bytes)
 			continue;
-		taken.bytes += held.bytes;
-		taken.blocks += held.blocks;
+		workspaces.bytes += memory.bytes;
+		workspaces.blocks += memory.blocks;
 	}
-	return taken;
+	return workspaces;
 }
 
 void sl_roles_at_error(struct sl_process *process, const struct sl_oom *oom, uint64_t bytes[SL_ROLE_COUNT])
@@ -453,21 +453,22 @@ void sl_roles_at_error(struct sl_process *process, const struct sl_oom *oom, uin
 bool sl_roles_at_peak(struct sl_process *process, const struct sl_device_state *device, uint64_t bytes[SL_ROLE_COUNT])
 {
 	const struct sl_model *model = process->model;
-	uint64_t rest, known = 0, taken, held;
+	uint64_t rest, known_bytes = 0, workspace_bytes, held_bytes;
 	const char *unused;
 
 	memset(bytes, 0, SL_ROLE_COUNT * sizeof(*bytes));
-	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &held));) {
-		taken = sl_roles_workspaces(process, site, true).bytes;
-		bytes[SL_ROLE_WORKSPACE] += taken;
-		bytes[sl_roles_of(process, site)] += held - taken;
+	for (const struct sl_site *site = NULL;
+	     (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &held_bytes));) {
+		workspace_bytes = sl_roles_workspaces(process, site, true).bytes;
+		bytes[SL_ROLE_WORKSPACE] += workspace_bytes;
+		bytes[sl_roles_of(process, site)] += held_bytes - workspace_bytes;
 	}
 	for (int role = SL_ROLE_UNKNOWN + 1; role < SL_ROLE_COUNT; role++)
-		known += bytes[role];
+		known_bytes += bytes[role];
 	unused = sl_model_rest_at_peak(model, device, &rest);
 	if (unused)
 		bytes[strstr(unused, "folded") ? SL_ROLE_UNKNOWN : SL_ROLE_CACHE] += rest;
-	return known > 0;
+	return known_bytes > 0;
 }
 
 void sl_roles_free(struct sl_roles *roles)

@@ -6,7 +6,7 @@
 #include "analyzer/base/format.h"
 
 /* Said by the first of its processes that said it: workers tell of the card, the engine of the cache. */
-static const char *said(const struct sl_report *report, const char *name)
+static const char *read_text(const struct sl_report *report, const char *name)
 {
 	char key[64];
 
@@ -22,7 +22,7 @@ static const char *said(const struct sl_report *report, const char *name)
 
 static uint64_t number(const struct sl_report *report, const char *name)
 {
-	const char *text = said(report, name);
+	const char *text = read_text(report, name);
 
 	return text ? strtoull(text, NULL, 10) : 0;
 }
@@ -32,10 +32,10 @@ bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 	bool open;
 
 	*server = (struct sl_serving){
-		.name = said(report, "name"),
-		.error = said(report, "error"),
-		.utilization = said(report, "utilization"),
-		.wide = said(report, "wide"),
+		.name = read_text(report, "name"),
+		.error = read_text(report, "error"),
+		.utilization = read_text(report, "utilization"),
+		.wide = read_text(report, "wide"),
 		.up = number(report, "up"),
 #define TAKE(name) .name = number(report, #name)
 		TAKE(budget),

@@ -29,7 +29,7 @@ struct host {
 };
 
 struct bound {
-	int64_t least, most; /* bounds of the second host's clock minus the first's */
+	int64_t min, max; /* bounds of the second host's clock minus the first's */
 	unsigned meetings;
 };
 
@@ -102,12 +102,12 @@ static struct bound bound_of(const struct host *a, const struct host *b)
 
 	for (unsigned n = 0; n < SL_MEETINGS_MAX; n++) {
 		const struct presence *x = &a->present[n], *y = &b->present[n];
-		int64_t least = (int64_t)(y->begin_ns - x->end_ns), most = (int64_t)(y->end_ns - x->begin_ns);
+		int64_t min = (int64_t)(y->begin_ns - x->end_ns), max = (int64_t)(y->end_ns - x->begin_ns);
 
 		if (x->end_ns <= x->begin_ns || y->end_ns <= y->begin_ns)
 			continue;
-		bound.least = least > bound.least ? least : bound.least;
-		bound.most = most < bound.most ? most : bound.most;
+		bound.min = min > bound.min ? min : bound.min;
+		bound.max = max < bound.max ? max : bound.max;
 		bound.meetings++;
 	}
 	return bound;
@@ -118,26 +118,25 @@ static void join(struct sl_report *report, const struct host *a, const struct ho
 {
 	struct bound bound = bound_of(a, b);
 	struct sl_skew *skew = &report->skew;
-	uint64_t most, least;
+	uint64_t max, min;
 
-	if (!bound.meetings || bound.least > bound.most) {
+	if (!bound.meetings || bound.min > bound.max) {
 		skew->meetings = 0;
 		return;
 	}
-	most = (uint64_t)(bound.most > -bound.least ? bound.most : -bound.least);
-	least = (uint64_t)(bound.least > 0 ? bound.least : bound.most < 0 ? -bound.most : 0);
-	skew->bound_ns = most > skew->bound_ns ? most : skew->bound_ns;
-	skew->least_ns = least > skew->least_ns ? least : skew->least_ns;
+	max = (uint64_t)(bound.max > -bound.min ? bound.max : -bound.min);
+	min = (uint64_t)(bound.min > 0 ? bound.min : bound.max < 0 ? -bound.max : 0);
+	skew->bound_ns = max > skew->bound_ns ? max : skew->bound_ns;
+	skew->least_ns = min > skew->least_ns ? min : skew->least_ns;
 	skew->meetings = bound.meetings < skew->meetings ? bound.meetings : skew->meetings;
-	if (least > SL_SKEW_NS && skew->differing++ < WARNED)
+	if (min > SL_SKEW_NS && skew->differing++ < WARNED)
 		sl_report_warn(report, "the clock of %s is %s to %s ahead of that of %s: times are as each host tells them",
-			       bound.least > 0 ? b->name : a->name, SL_SPAN(least), SL_SPAN(most),
-			       bound.least > 0 ? a->name : b->name);
+			       bound.min > 0 ? b->name : a->name, SL_SPAN(min), SL_SPAN(max), bound.min > 0 ? a->name : b->name);
 }
 
 void sl_skew_bound(struct sl_report *report)
 {
-	uint64_t said = report->options.skew_ms * UINT64_C(1000000);
+	uint64_t given = report->options.skew_ms * UINT64_C(1000000);
 	struct host *hosts = sl_memory_must(calloc(report->process_count + 1, sizeof(*hosts)));
 	struct sl_skew *skew = &report->skew;
 
@@ -154,12 +153,12 @@ void sl_skew_bound(struct sl_report *report)
 	if (skew->hosts < 2 || skew->meetings == UINT32_MAX)
 		skew->meetings = 0;
 	/* a larger proven difference replaces an assumed or given bound, a smaller proven bound an assumed one */
-	if (skew->meetings && (skew->least_ns > (said ? said : SL_SKEW_NS) || (!said && skew->bound_ns < SL_SKEW_NS))) {
+	if (skew->meetings && (skew->least_ns > (given ? given : SL_SKEW_NS) || (!given && skew->bound_ns < SL_SKEW_NS))) {
 		skew->evidence = "communicators";
 		return;
 	}
-	skew->evidence = said ? "option" : "assumed";
-	skew->bound_ns = said ? said : SL_SKEW_NS;
+	skew->evidence = given ? "option" : "assumed";
+	skew->bound_ns = given ? given : SL_SKEW_NS;
 }
 
 void sl_skew_describe(const struct sl_skew *skew, char *out, size_t size)

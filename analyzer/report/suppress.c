@@ -53,15 +53,15 @@ void sl_suppress_mark_stack(const struct sl_suppressions *list, struct sl_proces
  */
 static bool match(const char *pattern, const char *text, const char *end)
 {
-	bool here = *pattern == '^';
+	bool anchored = *pattern == '^';
 
-	for (pattern += here;; here = false) {
+	for (pattern += anchored;; anchored = false) {
 		const char *star = strchrnul(pattern, '*');
 		size_t size = (size_t)(star - pattern), left = (size_t)(end - text);
 
 		if (!*star && size && star[-1] == '$')
-			return (here ? left == size - 1 : left >= size - 1) && !memcmp(end - (size - 1), pattern, size - 1);
-		if (here ? left < size || memcmp(text, pattern, size) : !(text = memmem(text, left, pattern, size)))
+			return (anchored ? left == size - 1 : left >= size - 1) && !memcmp(end - (size - 1), pattern, size - 1);
+		if (anchored ? left < size || memcmp(text, pattern, size) : !(text = memmem(text, left, pattern, size)))
 			return false;
 		if (!*star)
 			return true;
@@ -224,7 +224,7 @@ const char *sl_suppressions_builtin(const char *library)
 {
 	static const struct {
 		const char *verdict, *pattern;
-	} known[] = {
+	} builtin[] = {
 		{"cache", "libc10_cuda"},
 		{"cache", "libc10_hip"},
 		{"cache", "libtorch_cuda"},
@@ -254,8 +254,8 @@ const char *sl_suppressions_builtin(const char *library)
 		{"workspace", "^libcudart.so"},
 	};
 
-	for (size_t i = 0; library && i < SL_COUNT(known); i++)
-		if (match(known[i].pattern, library, library + strlen(library)))
-			return known[i].verdict;
+	for (size_t i = 0; library && i < SL_COUNT(builtin); i++)
+		if (match(builtin[i].pattern, library, library + strlen(library)))
+			return builtin[i].verdict;
 	return NULL;
 }

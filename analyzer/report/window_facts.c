@@ -77,31 +77,31 @@ uint64_t sl_window_rounds(const struct sl_process *process)
 	const struct sl_header *header = &process->trace->header;
 	const struct sl_label *steps = sl_model_steps(process->model);
 	struct sl_window_facts facts;
-	uint64_t most = 1;
+	uint64_t max_rounds = 1;
 
 	if (!sl_header_is_snapshot(header))
 		return UINT64_MAX;
 	if (steps && steps->entries)
 		return steps->entries;
 	for (int d = 0; d < SL_DEVICES_MAX; d++)
-		if (sl_window_facts(header, d, &facts) && facts.rounds > most)
-			most = facts.rounds;
-	return most;
+		if (sl_window_facts(header, d, &facts) && facts.rounds > max_rounds)
+			max_rounds = facts.rounds;
+	return max_rounds;
 }
 
 const char *sl_window_releases(const struct sl_header *header, char *out, size_t size)
 {
-	unsigned least, most;
+	unsigned oldest, newest;
 
 	*out = 0;
-	if (sscanf(sl_header_setting(header, "snapshot_releases"), "%u %u", &least, &most) != 2)
+	if (sscanf(sl_header_setting(header, "snapshot_releases"), "%u %u", &oldest, &newest) != 2)
 		return out;
-	if (!most)
-		snprintf(out, size, "2.%u or newer", least);
-	else if (most == least)
-		snprintf(out, size, "2.%u", least);
+	if (!newest)
+		snprintf(out, size, "2.%u or newer", oldest);
+	else if (newest == oldest)
+		snprintf(out, size, "2.%u", oldest);
 	else
-		snprintf(out, size, "2.%u to 2.%u", least, most);
+		snprintf(out, size, "2.%u to 2.%u", oldest, newest);
 	return out;
 }
 
