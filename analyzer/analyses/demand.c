@@ -160,8 +160,8 @@ static void forget_moment(struct moment *moment)
 }
 
 /* Blocks that were held at the error. */
-struct held {
-	uint64_t bytes, most;
+struct held_blocks {
+	uint64_t bytes, largest_bytes;
 	unsigned steps, last; /* that made some of them */
 	uint32_t largest;     /* Python stack of most of them */
 };
@@ -169,11 +169,11 @@ struct held {
 typedef bool held_if(const struct moment *moment, uint32_t life);
 
 /* Those for which that holds, by their steps and by the stack that made most. */
-static struct held find_held(const struct moment *moment, held_if *is)
+static struct held_blocks find_held(const struct moment *moment, held_if *is)
 {
 	const struct sl_fit_program *p = &moment->program;
 	uint64_t *bytes = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*bytes)));
-	struct held held = {0};
+	struct held_blocks blocks = {0};
 
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
@@ -183,22 +183,22 @@ static struct held find_held(const struct moment *moment, held_if *is)
 			continue;
 		if (p->steps.count > 1 && life->step == p->steps.count)
 			break; /* the step that failed is not complete */
-		held.bytes += life->bytes;
-		held.steps += life->step != held.last;
-		held.last = life->step;
+		blocks.bytes += life->bytes;
+		blocks.steps += life->step != blocks.last;
+		blocks.last = life->step;
 		*of_stack += life->bytes;
-		if (*of_stack >= held.most) {
-			held.most = *of_stack;
-			held.largest = life->python;
+		if (*of_stack >= blocks.largest_bytes) {
+			blocks.largest_bytes = *of_stack;
+			blocks.largest = life->python;
 		}
 	}
 	free(bytes);
-	return held;
+	return blocks;
 }
 
-static bool is_most(const struct held *held, const struct moment *moment)
+static bool is_most(const struct held_blocks *blocks, const struct moment *moment)
 {
-	return held->bytes && (double)held->bytes >= SL_HALF * (double)moment->live_bytes;
+	return blocks->bytes && (double)blocks->bytes >= SL_HALF * (double)moment->live_bytes;
 }
 
 static bool of_graph(const struct moment *m, uint32_t life)
@@ -214,22 +214,22 @@ static bool of_module(const struct moment *m, uint32_t life)
 /* Autograd keeps what the modules of each step made, and no backward pass frees it.  The source may say that it is off. */
 static bool tell_activations(struct sl_story *story, struct sl_process *process, const struct moment *moment)
 {
-	struct held held = find_held(moment, of_graph);
+	struct held_blocks blocks = find_held(moment, of_graph);
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = sl_process_own(process, frames, (struct sl_stack){.python = held.largest});
+	unsigned count = sl_process_own(process, frames, (struct sl_stack){.python = blocks.largest});
 
-	if (!is_most(&held, moment) || (process->report->source && sl_source_without_grad(process->report->source, process->trace,
-											  frames, count) == SL_SOURCE_YES))
+	if (!is_most(&blocks, moment) || (process->report->source && sl_source_without_grad(process->report->source, process->trace,
+											    frames, count) == SL_SOURCE_YES))
 		return false;
 	*story = (struct sl_story){
-		.kind = SL_STORY_ACTIVATIONS, .stack = {.python = held.largest}, .bytes = held.bytes, .count = held.steps};
+		.kind = SL_STORY_ACTIVATIONS, .stack = {.python = blocks.largest}, .bytes = blocks.bytes, .count = blocks.steps};
 	return true;
 }
 
 /* What a Python stack asked for. */
 struct requested {
 	uint64_t bytes, more; /* of the last request; by which it was larger than the one before of another size */
-	uint64_t held, gone;
+	uint64_t held_bytes, gone;
 	uint32_t python;
 	unsigned rises; /* since a request was smaller than the one before */
 };
@@ -247,7 +247,7 @@ static struct requested *find_requested(const struct sl_fit_program *p)
 		of->rises = life->bytes < of->bytes ? 0 : of->rises + (life->bytes > of->bytes && of->bytes);
 		of->bytes = life->bytes;
 		of->python = life->python;
-		*(life->death == SL_FIT_GAP ? &of->held : &of->gone) += life->bytes;
+		*(life->death == SL_FIT_GAP ? &of->held_bytes : &of->gone) += life->bytes;
 	}
 	return found;
 }
@@ -256,19 +256,20 @@ static struct requested *find_requested(const struct sl_fit_program *p)
 static bool tell_growing(struct sl_story *story, struct sl_process *process, const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
-	struct requested *found = find_requested(p), most = {0};
+	struct requested *found = find_requested(p), largest = {0};
 	uint64_t bytes = 0;
 
 	for (size_t i = 1; i < p->stacks.count; i++) {
-		if (found[i].rises < SL_SEVERAL || found[i].gone < found[i].held)
+		if (found[i].rises < SL_SEVERAL || found[i].gone < found[i].held_bytes)
 			continue;
-		bytes += found[i].held;
-		most = found[i].held > most.held ? found[i] : most;
+		bytes += found[i].held_bytes;
+		largest = found[i].held_bytes > largest.held_bytes ? found[i] : largest;
 	}
 	free(found);
 	if ((double)bytes < SL_HALF * (double)moment->live_bytes)
 		return false;
-	*story = (struct sl_story){.kind = SL_STORY_AGAIN, .stack = {.python = most.python}, .bytes = bytes, .before = most.more};
+	*story = (struct sl_story){
+		.kind = SL_STORY_AGAIN, .stack = {.python = largest.python}, .bytes = bytes, .before = largest.more};
 	return true;
 }
 
@@ -278,20 +279,20 @@ static bool tell_input(struct sl_story *story, struct sl_process *process, const
 	const struct sl_fit_program *p = &moment->program;
 	const struct sl_leak_line *leak = sl_oom_causes_leak(process, oom);
 	unsigned steps = (unsigned)p->steps.count, before = 0;
-	uint64_t input = sl_fit_program_input(p, steps), most = 0;
+	uint64_t input = sl_fit_program_input(p, steps), max_input = 0;
 
 	for (unsigned i = 1; i < steps; i++) {
 		uint64_t bytes = sl_fit_program_input(p, i);
 
 		before += bytes > 0;
-		most = bytes > most ? bytes : most;
+		max_input = bytes > max_input ? bytes : max_input;
 	}
-	if (before < SL_FEW || input <= most || (leak && leak->verdict == SL_KEPT_GROWING))
+	if (before < SL_FEW || input <= max_input || (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_INPUT,
 				   .stack = {.python = p->whole.ops.item[p->steps.item[steps - 1]].python},
 				   .bytes = input,
-				   .before = most,
+				   .before = max_input,
 				   .count = before};
 	return true;
 }
@@ -303,14 +304,14 @@ static bool tell_first_pass(struct sl_story *story, struct sl_process *process, 
 	const struct sl_fit_program *p = &moment->program;
 	const struct sl_leak_line *leak = sl_oom_causes_leak(process, oom);
 	const struct sl_fit_stack *asks = sl_fit_program_stack(p, sl_fit_program_failed(p)->python);
-	struct held held = find_held(moment, of_module);
+	struct held_blocks blocks = find_held(moment, of_module);
 
-	if (p->steps.count > 1 || !(asks->module || asks->backward) || !is_most(&held, moment) ||
+	if (p->steps.count > 1 || !(asks->module || asks->backward) || !is_most(&blocks, moment) ||
 	    (leak && leak->verdict == SL_KEPT_GROWING))
 		return false;
 	*story = (struct sl_story){.kind = SL_STORY_FIRST_PASS,
-				   .stack = {.python = held.largest},
-				   .bytes = held.bytes,
+				   .stack = {.python = blocks.largest},
+				   .bytes = blocks.bytes,
 				   .words = asks->module ? "forward" : "backward"};
 	return true;
 }
@@ -347,7 +348,7 @@ static bool is_set_up(struct sl_process *process, struct sl_stack stack)
 static bool tell_caches(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_site *largest = NULL, *site;
-	uint64_t bytes = 0, blocks = 0, most = 0, born = 0;
+	uint64_t bytes = 0, blocks = 0, largest_bytes = 0, born = 0;
 
 	for (const struct sl_owner *owner = NULL; (owner = sl_owners_at_error(process, oom, owner, &site));) {
 		if (site->kind != SL_KIND_block || !is_cache(process, site->stack))
@@ -355,8 +356,8 @@ static bool tell_caches(struct sl_story *story, struct sl_process *process, cons
 		bytes += owner->bytes;
 		blocks += owner->blocks;
 		born += site->total_blocks;
-		if (owner->bytes > most) {
-			most = owner->bytes;
+		if (owner->bytes > largest_bytes) {
+			largest_bytes = owner->bytes;
 			largest = site;
 		}
 	}
@@ -373,13 +374,13 @@ static bool tell_caches(struct sl_story *story, struct sl_process *process, cons
 /* Memory of another framework's pool that is not in use would have been enough. */
 static bool tell_pool(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	uint64_t held = oom->torch.pool_reserved_bytes, used = oom->torch.pool_allocated_bytes;
+	uint64_t reserved = oom->torch.pool_reserved_bytes, used = oom->torch.pool_allocated_bytes;
 	const struct sl_owner *owner = NULL;
 	const struct sl_site *pool;
 	const char *library;
 	bool jax;
 
-	if (!oom->torch.reported || held < used || held - used < sl_oom_causes_missing(oom))
+	if (!oom->torch.reported || reserved < used || reserved - used < sl_oom_causes_missing(oom))
 		return false;
 	do
 		owner = sl_owners_at_error(process, oom, owner, &pool);
@@ -389,7 +390,7 @@ static bool tell_pool(struct sl_story *story, struct sl_process *process, const 
 	library = sl_model_library(process->model, pool);
 	jax = strstr(library, "xla") || strstr(library, "jax");
 	*story = (struct sl_story){
-		.kind = SL_STORY_POOL, .stack = pool->stack, .bytes = held, .before = used, .words = jax ? "JAX" : library};
+		.kind = SL_STORY_POOL, .stack = pool->stack, .bytes = reserved, .before = used, .words = jax ? "JAX" : library};
 	return true;
 }
 
@@ -420,7 +421,7 @@ static bool is_repeated(const uint64_t *item, size_t count, unsigned times)
 static struct placed find_placed(struct sl_process *process, const struct moment *moment)
 {
 	const struct sl_fit_program *p = &moment->program;
-	const struct sl_fit_place *here = sl_fit_program_own(sl_fit_program_stack(p, sl_fit_program_failed(p)->python));
+	const struct sl_fit_place *failed_place = sl_fit_program_own(sl_fit_program_stack(p, sl_fit_program_failed(p)->python));
 	enum { UNKNOWN, OTHER, WEIGHTS } *kind = sl_memory_must(calloc(p->stacks.count + 1, sizeof(*kind)));
 	SL_VECTOR(uint64_t) sequence = {0};
 	struct placed placed = {0};
@@ -439,8 +440,8 @@ static struct placed find_placed(struct sl_process *process, const struct moment
 			continue;
 		placed.bytes += life->bytes;
 		*SL_PUSH(&sequence) = (uint64_t)life->python << 40 ^ life->bytes;
-		placed.times += worked && own && here && sl_fit_place_is(own, here);
-		worked &= !own || !here || !sl_fit_place_is(own, here);
+		placed.times += worked && own && failed_place && sl_fit_place_is(own, failed_place);
+		worked &= !own || !failed_place || !sl_fit_place_is(own, failed_place);
 	}
 	placed.repeats = is_repeated(sequence.item, sequence.count, SL_FEW);
 	free(sequence.item);
@@ -454,36 +455,38 @@ static struct placed find_placed(struct sl_process *process, const struct moment
  */
 static bool tell_weights(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, const struct moment *moment)
 {
-	struct sl_dry_weights told;
-	bool known = sl_dry_weights(process, &told), some, whole;
+	struct sl_dry_weights weights;
+	bool is_known = sl_dry_weights(process, &weights), some, whole;
 	bool makes = sl_roles_makes_weights(process, oom->stack);
 	uint64_t need = SL_UNKNOWN, all_of;
 	struct placed placed;
 
-	if (!known && !makes)
+	if (!is_known && !makes)
 		return false;
 	placed = find_placed(process, moment);
-	if (known && told.placed > placed.bytes)
-		placed.bytes = told.placed;
+	if (is_known && weights.placed > placed.bytes)
+		placed.bytes = weights.placed;
 	else if (!makes)
 		return false;
 	if (placed.times >= SL_FEW || (double)placed.bytes < SL_HALF * (double)moment->live_bytes)
 		return false;
-	some = known && (double)told.placed < SL_HALF * (double)placed.bytes && placed.bytes >= SL_FEW * told.own;
-	whole = known && !some && told.placed < told.total;
-	if (whole && (double)(placed.bytes - told.placed) > SL_ALIKE * (double)told.total) /* less is of other threads meanwhile */
-		told.total += placed.bytes - told.placed;
-	if (whole && told.total > placed.bytes + oom->free_bytes)
-		need = told.total;
+	some = is_known && (double)weights.placed < SL_HALF * (double)placed.bytes && placed.bytes >= SL_FEW * weights.own;
+	whole = is_known && !some && weights.placed < weights.total;
+	if (whole &&
+	    (double)(placed.bytes - weights.placed) > SL_ALIKE * (double)weights.total) /* less is of other threads meanwhile */
+		weights.total += placed.bytes - weights.placed;
+	if (whole && weights.total > placed.bytes + oom->free_bytes)
+		need = weights.total;
 	all_of = need == SL_UNKNOWN ? placed.bytes : need;
 	*story = (struct sl_story){.kind = SL_STORY_WEIGHTS,
 				   .stack = oom->stack,
 				   .bytes = need,
 				   .before = placed.bytes,
-				   .count = known ? sl_stats_bytes((double)all_of * (double)told.wide / (double)told.total) : 0,
-				   .words = some || (!known && placed.repeats) ? NULL
-					    : known			       ? told.class
-									       : ""};
+				   .count = is_known ? sl_stats_bytes((double)all_of * (double)weights.wide / (double)weights.total)
+						     : 0,
+				   .words = some || (!is_known && placed.repeats) ? NULL
+					    : is_known				  ? weights.class
+										  : ""};
 	return true;
 }
 
@@ -491,16 +494,16 @@ static bool tell_steps(struct sl_story *story, struct sl_process *process, const
 {
 	struct sl_fit_recording until;
 	struct moment moment;
-	bool told;
+	bool found;
 
 	if (!read_moment(&moment, &until, fit, oom))
 		return tell_caches(story, process, oom);
-	told = (is_cache(process, oom->stack) && tell_caches(story, process, oom)) || tell_weights(story, process, oom, &moment) ||
-	       tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
-	       tell_growing(story, process, &moment) || tell_first_pass(story, process, oom, &moment) ||
-	       tell_input(story, process, oom, &moment);
+	found = (is_cache(process, oom->stack) && tell_caches(story, process, oom)) || tell_weights(story, process, oom, &moment) ||
+		tell_activations(story, process, &moment) || tell_caches(story, process, oom) ||
+		tell_growing(story, process, &moment) || tell_first_pass(story, process, oom, &moment) ||
+		tell_input(story, process, oom, &moment);
 	forget_moment(&moment);
-	return told;
+	return found;
 }
 
 bool sl_demand_tell(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom, struct sl_fit_process *fit)

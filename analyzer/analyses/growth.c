@@ -341,15 +341,15 @@ static void leave_out_meant(struct sl_process *process, struct sl_growth *growth
 /* True: what stays is held from loops that ended, so no further entry adds to it; memory.held tells of it. */
 static bool is_over(const struct sl_process *process)
 {
-	bool held = false;
+	bool any_held = false;
 
 	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
 		if (process->leaks_by_line.item[i].verdict != SL_KEPT_HELD &&
 		    process->leaks_by_line.item[i].verdict != SL_KEPT_MEANT)
 			return false;
-		held |= process->leaks_by_line.item[i].verdict == SL_KEPT_HELD;
+		any_held |= process->leaks_by_line.item[i].verdict == SL_KEPT_HELD;
 	}
-	return held;
+	return any_held;
 }
 
 static void find_in_process(struct sl_report *report, unsigned index)

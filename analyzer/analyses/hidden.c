@@ -14,7 +14,7 @@
 static struct sl_hidden_name *find(struct sl_hidden *hidden, const struct sl_hidden_name *like)
 {
 	struct sl_arena arena = {0};
-	uintptr_t *at = sl_map_at(&hidden->known, sl_arena_printf(&arena, "%s %lld %s", like->what, (long long)like->pid,
+	uintptr_t *at = sl_map_at(&hidden->index, sl_arena_printf(&arena, "%s %lld %s", like->what, (long long)like->pid,
 								  like->library ? like->library : "\n"));
 
 	sl_arena_free(&arena);
@@ -158,22 +158,22 @@ void sl_hidden_split(const struct sl_report *report, const struct sl_shared_devi
 void sl_hidden_free(struct sl_hidden *hidden)
 {
 	free(hidden->item);
-	sl_map_free(&hidden->known);
+	sl_map_free(&hidden->index);
 }
 
 const struct sl_track *sl_hidden_most(const struct sl_process *process, int device, enum sl_object object)
 {
-	const struct sl_track *most = NULL;
+	const struct sl_track *largest = NULL;
 
 	for (size_t i = 0; i < process->model->tracks.count; i++) {
 		const struct sl_track *track = &process->model->tracks.item[i];
-		bool more = !most || (object == SL_OBJECT_MODULE ? track->born_bytes > most->born_bytes
-								 : track->most_blocks > most->most_blocks);
+		bool more = !largest || (object == SL_OBJECT_MODULE ? track->born_bytes > largest->born_bytes
+								    : track->most_blocks > largest->most_blocks);
 
 		if (track->kind == object && track->device == device && more)
-			most = track;
+			largest = track;
 	}
-	return most;
+	return largest;
 }
 
 /* count: contexts. */
@@ -193,11 +193,11 @@ static void find_place(struct sl_report *report, const struct sl_shared_device *
 /* Limits what a place loaded to the code that the process had at the peak: the rest had been unloaded. */
 static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loaded)
 {
-	uint64_t held = 0;
+	uint64_t code_bytes = 0;
 
 	for (size_t i = 0; i < state->parts.count; i++)
-		held += state->parts.item[i].what == SL_HIDDEN_CODE ? state->parts.item[i].peak_bytes : 0;
-	return loaded < held ? loaded : held;
+		code_bytes += state->parts.item[i].what == SL_HIDDEN_CODE ? state->parts.item[i].peak_bytes : 0;
+	return loaded < code_bytes ? loaded : code_bytes;
 }
 
 /* Findings: the lines that cause hidden memory, by loading code or making more than one context. */

@@ -24,7 +24,7 @@ struct sl_hidden_name {
 struct sl_hidden {
 	struct sl_hidden_name *item; /* largest first, the unexplained rest last */
 	size_t count, capacity;
-	struct sl_map known; /* used while it is built: index into item + 1 */
+	struct sl_map index; /* used while it is built: index into item + 1 */
 };
 
 /* Empty where the device's own use is unknown.  The report owns the texts. */

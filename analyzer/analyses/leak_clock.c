@@ -27,7 +27,7 @@ void sl_leak_find_rounds(struct sl_process *process)
 {
 	const struct sl_tracks *tracks = &process->model->tracks;
 	const struct sl_label *steps = sl_model_steps(process->model);
-	unsigned most = 1;
+	unsigned max_same = 1;
 
 	if (steps && steps->entries >= SL_KEEPING_BIRTHS) {
 		process->iterations = (struct sl_iterations){steps->entries, sl_defs_text(process->model->defs, steps->text), true};
@@ -39,8 +39,8 @@ void sl_leak_find_rounds(struct sl_process *process)
 
 		for (size_t k = 0; births && k < tracks->count && k < SL_COMPARED_MAX; k++)
 			same += births_all_along(tracks, k) == births;
-		if (same > most || (same == most && most > 1 && births > process->iterations.count)) {
-			most = same;
+		if (same > max_same || (same == max_same && max_same > 1 && births > process->iterations.count)) {
+			max_same = same;
 			process->iterations = (struct sl_iterations){births, "pass", false};
 		}
 	}
@@ -274,7 +274,7 @@ static void find_label(struct sl_leak_clock *clock, const struct sl_model *model
 		       const struct gaps *gaps)
 {
 	unsigned best = 0;
-	double most = 0;
+	double max_ticks = 0;
 
 	for (size_t i = 0; i < model->labels.count; i++) {
 		const struct sl_label *label = &model->labels.item[i];
@@ -297,10 +297,10 @@ static void find_label(struct sl_leak_clock *clock, const struct sl_model *model
 		found.of_steps = !found.full && is_of_steps(model, label);
 		rank = fits ? 4 : !found.full && rounds ? 1 : 0;
 		rank += rank && !found.full ? 1 + found.of_steps : 0;
-		if (rank < best || !rank || (rank == best && ticks.end <= most))
+		if (rank < best || !rank || (rank == best && ticks.end <= max_ticks))
 			continue;
 		best = rank;
-		most = ticks.end;
+		max_ticks = ticks.end;
 		*clock = found;
 	}
 }
@@ -327,7 +327,7 @@ static bool holds_half(const struct sl_model *model, const struct sl_track *trac
 struct sort {
 	unsigned count, full;	     /* full: they went on without the place */
 	const struct sl_track *path; /* of the others the finest */
-	double most;
+	double max_ticks;
 };
 
 static void add_path(struct sort *sort, const struct sl_track *path, const struct ticks *ticks, const struct gaps *gaps,
@@ -336,8 +336,8 @@ static void add_path(struct sort *sort, const struct sl_track *path, const struc
 	sort->count++;
 	if (!paused && goes_on(ticks, gaps)) {
 		sort->full++;
-	} else if (ticks->end - ticks->at[0] > sort->most) {
-		sort->most = ticks->end - ticks->at[0];
+	} else if (ticks->end - ticks->at[0] > sort->max_ticks) {
+		sort->max_ticks = ticks->end - ticks->at[0];
 		sort->path = path;
 	}
 }
@@ -407,7 +407,7 @@ static double usual_gap(const struct gaps *gaps)
 /* The loop stopped for a while in a window with births elsewhere for three usual gaps and no more ticks than it has gaps. */
 static void count_bouts(struct sl_leak_clock *clock, const struct sl_model *model, const struct gaps *gaps)
 {
-	double usual = usual_gap(gaps), births = 0, least = INFINITY, most = 0;
+	double usual = usual_gap(gaps), births = 0, min_births = INFINITY, max_births = 0;
 	double slack = clock->path ? (double)sl_tracks_course(&model->tracks, clock->path)->births_per_window : 1;
 	struct ticks ticks;
 	double each;
@@ -423,14 +423,14 @@ static void count_bouts(struct sl_leak_clock *clock, const struct sl_model *mode
 			continue;
 		}
 		births += gaps->births[i] / 2;
-		least = fmin(least, births);
-		most = fmax(most, births);
+		min_births = fmin(min_births, births);
+		max_births = fmax(max_births, births);
 		births = gaps->births[i] / 2;
 		clock->bouts++;
 	}
-	least = fmin(least, births);
-	most = fmax(most, births);
-	clock->even_bouts = most - least <= most / 2 + gaps->births[0];
+	min_births = fmin(min_births, births);
+	max_births = fmax(max_births, births);
+	clock->even_bouts = max_births - min_births <= max_births / 2 + gaps->births[0];
 }
 
 /* More was born after the place than in its largest gaps, or something after a wait. */

@@ -163,11 +163,11 @@ unsigned sl_leak_windows_calls(const struct sl_leak_windows *series, const doubl
 /* the most that was held and not kept */
 static double windows_given_back(const struct sl_leak_windows *series)
 {
-	double most = 0;
+	double max_bytes = 0;
 
 	for (unsigned i = 0; i < series->count; i++)
-		most = fmax(most, series->least[i] - series->kept[i]);
-	return most;
+		max_bytes = fmax(max_bytes, series->least[i] - series->kept[i]);
+	return max_bytes;
 }
 
 /* How much more the place would keep if the last windows, which add nothing, had added as much as those before. */
@@ -314,11 +314,11 @@ bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *
 {
 	const struct sl_model *model = process->model;
 	const struct sl_device_state *device = track->device >= 0 ? model->devices[track->device + 1] : NULL;
-	double most = device ? (double)device->known_peak : 0;
+	double peak = device ? (double)device->known_peak : 0;
 
 	if (sl_leak_by_count(track))
 		return kept >= SL_KEEPING_BIRTHS;
-	return kept >= KEPT_MIN_BYTES && kept >= KEPT_MIN_PART * most;
+	return kept >= KEPT_MIN_BYTES && kept >= KEPT_MIN_PART * peak;
 }
 
 /* True: most of it had been freed before the request failed that ended the program, so it was not freed by the end. */
@@ -418,8 +418,8 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
 static double since_of(const struct sl_leak_windows *series, const struct sl_leak_windows *left, unsigned onset)
 {
 	unsigned window = onset ? onset : window_of(left, 0), later = left->count - 1 - window;
-	double here = left->kept[window] - (window ? left->kept[window - 1] : 0);
-	double full = later ? (left->kept[left->count - 1] - left->kept[window]) / later : here, width;
+	double in_window = left->kept[window] - (window ? left->kept[window - 1] : 0);
+	double full = later ? (left->kept[left->count - 1] - left->kept[window]) / later : in_window, width;
 	unsigned begun = 0;
 
 	/* what is kept may have begun to grow before the oldest that is left was born: a queue */
@@ -429,7 +429,7 @@ static double since_of(const struct sl_leak_windows *series, const struct sl_lea
 	if (!onset && begun + 1 < window)
 		return series->time[begun];
 	width = series->time[window + 1] - series->time[window];
-	return series->time[window] + (full > here ? width * (1 - here / full) : 0);
+	return series->time[window] + (full > in_window ? width * (1 - in_window / full) : 0);
 }
 
 /*

@@ -228,10 +228,10 @@ static void call_growing(struct sl_leak *leak)
 
 static void judge(struct sl_leak *leak, bool torch)
 {
-	const char *known = torch ? "cache" : sl_suppressions_builtin(leak->library);
+	const char *verdict = torch ? "cache" : sl_suppressions_builtin(leak->library);
 
-	if (known) {
-		leak->verdict = known;
+	if (verdict) {
+		leak->verdict = verdict;
 		leak->severity = "info";
 	} else if (leak->growing) {
 		call_growing(leak);

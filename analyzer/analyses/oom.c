@@ -126,11 +126,12 @@ static bool has_ended(const struct sl_report *report, const struct sl_shared_dev
  * What another process took at that time beside the sizes of its blocks: its code, and the rounding of its blocks.  Both are
  * known for its hidden peak; rounding is scaled down to what the process held of its peak.
  */
-static uint64_t beside_its_blocks(const struct sl_process *other, const struct sl_device_state *state, uint64_t held,
+static uint64_t beside_its_blocks(const struct sl_process *other, const struct sl_device_state *state, uint64_t held_bytes,
 				  uint64_t then_ns)
 {
 	double at_peak = state->line ? sl_timeline_at(&other->model->timeline, state->line, state->hidden_peak_ns) : 0;
-	uint64_t bytes = at_peak > 0 ? sl_stats_bytes((double)state->hidden_peak_rounded * fmin(1, (double)held / at_peak)) : 0;
+	uint64_t bytes =
+		at_peak > 0 ? sl_stats_bytes((double)state->hidden_peak_rounded * fmin(1, (double)held_bytes / at_peak)) : 0;
 
 	for (size_t i = 0; i < state->parts.count; i++)
 		if (state->parts.item[i].what == SL_HIDDEN_CODE && state->parts.item[i].first.time_ns <= then_ns)
@@ -160,7 +161,7 @@ static uint64_t take_others(const struct sl_report *report, unsigned process, co
 		struct sl_process *other = &report->processes[device->processes[i]];
 		const struct sl_header *header = &other->trace->header;
 		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-		uint64_t bytes = 0, beside, sampled, then_ns;
+		uint64_t bytes = 0, overhead, sampled, then_ns;
 
 		if (device->processes[i] == process || !state || !sl_process_lived(other, unix_ns))
 			continue;
@@ -168,7 +169,7 @@ static uint64_t take_others(const struct sl_report *report, unsigned process, co
 		if (state->line)
 			bytes = sl_timeline_max(&other->model->timeline, state->line, then_ns, then_ns);
 		blocks += bytes;
-		beside = beside_its_blocks(other, state, bytes, then_ns);
+		overhead = beside_its_blocks(other, state, bytes, then_ns);
 		if (state->context_made.time_ns <= then_ns) { /* 0: no call that made it was seen */
 			/* a context that no sample showed is taken to cost what this process's does */
 			uint64_t context =
@@ -178,11 +179,11 @@ static uint64_t take_others(const struct sl_report *report, unsigned process, co
 			account->contexts += context != 0;
 			account->context_each = context > account->context_each ? context : account->context_each;
 		}
-		/* `beside` is an estimate: a sample of the process limits it */
+		/* `overhead` is an estimate: a sample of the process limits it */
 		sampled = sampled_of(account, header->pid);
-		if (sampled != SL_UNKNOWN && sampled < bytes + beside)
-			beside = sampled > bytes ? sampled - bytes : 0;
-		bytes += beside;
+		if (sampled != SL_UNKNOWN && sampled < bytes + overhead)
+			overhead = sampled > bytes ? sampled - bytes : 0;
+		bytes += overhead;
 		if (bytes)
 			add_other(account, header->pid, other, state, bytes);
 	}
@@ -228,7 +229,7 @@ static void take_sampled(const struct sl_model *model, struct sl_oom *oom, struc
 }
 
 /* Bytes in use on the device that this process did not ask for; SL_UNKNOWN. */
-static uint64_t beside(const struct sl_oom *oom)
+static uint64_t count_unrequested(const struct sl_oom *oom)
 {
 	uint64_t used;
 
@@ -256,7 +257,7 @@ static void take_back(struct sl_oom *oom, uint64_t blocks)
 static void take_hidden(const struct sl_model *model, const struct sl_oom *oom, struct sl_account *account)
 {
 	const struct sl_device_state *state = oom->device >= 0 ? model->devices[oom->device + 1] : NULL;
-	uint64_t rest = beside(oom), aside = state ? sl_device_state_aside(state, oom->time_ns) : 0;
+	uint64_t rest = count_unrequested(oom), aside = state ? sl_device_state_aside(state, oom->time_ns) : 0;
 
 	if (rest == SL_UNKNOWN)
 		return;
@@ -476,12 +477,12 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 /* Only the newest errors of the run keep their bundles. */
 static void retain(struct sl_report *report)
 {
-	unsigned most = report->options.oom_max_dumps ? report->options.oom_max_dumps : SL_OOM_DUMPS;
+	unsigned limit = report->options.oom_max_dumps ? report->options.oom_max_dumps : SL_OOM_DUMPS;
 	size_t count;
 	uint64_t *times = sl_bundle_times(report, &count);
 
-	for (unsigned i = 0; count > most && i < report->process_count; i++) /* of equal ones all go */
-		report->processes[i].bundles_from_ns = times[count - most] + (times[count - most - 1] == times[count - most]);
+	for (unsigned i = 0; count > limit && i < report->process_count; i++) /* of equal ones all go */
+		report->processes[i].bundles_from_ns = times[count - limit] + (times[count - limit - 1] == times[count - limit]);
 	free(times);
 }
 
@@ -558,17 +559,17 @@ static void join_attempts(struct sl_process *process)
 /* How long other places went on to allocate after the error. */
 static uint64_t went_on_ns(const struct sl_process *process, const struct sl_oom *oom)
 {
-	uint64_t most = 0;
+	uint64_t longest = 0;
 
 	for (size_t i = 0; i < process->model->tracks.count; i++) {
 		const struct sl_track *track = &process->model->tracks.item[i];
 		uint64_t from = track->first_ns > oom->time_ns ? track->first_ns : oom->time_ns;
 
-		if (track->births >= WENT_ON_MIN && track->last_ns > from && track->last_ns - from > most &&
+		if (track->births >= WENT_ON_MIN && track->last_ns > from && track->last_ns - from > longest &&
 		    !sl_stack_same(track->stack, oom->stack))
-			most = track->last_ns - from;
+			longest = track->last_ns - from;
 	}
-	return most;
+	return longest;
 }
 
 /* True: the growth until the device was full is a leak, so that going on is luck. */

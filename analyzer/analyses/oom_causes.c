@@ -49,19 +49,19 @@ bool sl_oom_causes_retry(struct sl_story *story, struct sl_process *process, con
 {
 	const struct sl_oom *first = caught_before(process, oom);
 	const struct sl_stack_frame *try, *next;
-	struct sl_chain tried, here;
+	struct sl_chain tried, failed;
 	unsigned outer;
 	uint64_t kept;
 
 	if (!first)
 		return false;
 	sl_place_take(&tried, process, first->stack);
-	sl_place_take(&here, process, oom->stack);
-	outer = sl_place_shared(&tried, &here);
-	if (outer == tried.count || outer == here.count)
+	sl_place_take(&failed, process, oom->stack);
+	outer = sl_place_shared(&tried, &failed);
+	if (outer == tried.count || outer == failed.count)
 		return false;
 	try = tried.frame[tried.count - 1 - outer];
-	next = here.frame[here.count - 1 - outer];
+	next = failed.frame[failed.count - 1 - outer];
 	if (!try->function || !next->function || strcmp(try->function, next->function) != 0)
 		return false; /* a handler is in the function of its try */
 	kept = unreturned_at(process, oom, &tried, outer);
@@ -341,13 +341,13 @@ static bool is_surge(const struct sl_surge *rise)
 /* A step that took much more than earlier ones, described by the place that took most of it, if there is one. */
 static bool tell_surge(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_surge *all = &oom->device_rise, *here = &oom->place_rise;
+	const struct sl_surge *all = &oom->device_rise, *rise = &oom->place_rise;
 	const struct sl_track *track = oom->surge ? &process->model->tracks.item[oom->surge - 1] : NULL;
 	uint64_t more = all->bytes > all->highest ? all->bytes - all->highest : 0;
 
-	if (track && is_surge(here) && here->bytes - here->highest >= SL_HALF * (double)more) {
+	if (track && is_surge(rise) && rise->bytes - rise->highest >= SL_HALF * (double)more) {
 		*story = (struct sl_story){
-			.stack = track->stack, .bytes = here->bytes, .before = here->highest, .count = here->count};
+			.stack = track->stack, .bytes = rise->bytes, .before = rise->highest, .count = rise->count};
 	} else if (is_surge(all)) {
 		*story = (struct sl_story){.stack = oom->stack, .bytes = all->bytes, .before = all->highest, .count = all->count};
 		story->words = "device";
@@ -362,23 +362,23 @@ static bool tell_surge(struct sl_story *story, struct sl_process *process, const
 /* A place whose rises got higher each time, with most given back between them; one only as high as before would have fitted. */
 static bool tell_teeth(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_surge *here = &oom->place_rise;
+	const struct sl_surge *rise = &oom->place_rise;
 
-	if (!oom->surge || here->rose < SL_FEW || here->bytes < SL_SPIKE_TIMES * here->first ||
-	    here->bytes - here->highest < sl_oom_causes_missing(oom))
+	if (!oom->surge || rise->rose < SL_FEW || rise->bytes < SL_SPIKE_TIMES * rise->first ||
+	    rise->bytes - rise->highest < sl_oom_causes_missing(oom))
 		return false;
-	*story = (struct sl_story){SL_STORY_TEETH, process->model->tracks.item[oom->surge - 1].stack, here->bytes, here->first,
-				   here->rose,	   (double)here->bytes / (double)here->first,	      NULL};
+	*story = (struct sl_story){SL_STORY_TEETH, process->model->tracks.item[oom->surge - 1].stack, rise->bytes, rise->first,
+				   rise->rose,	   (double)rise->bytes / (double)rise->first,	      NULL};
 	return true;
 }
 
 static uint64_t most_in(const struct sl_line *line, uint32_t bins)
 {
-	uint64_t most = 0;
+	uint64_t max_bytes = 0;
 
 	for (uint32_t i = 0; i < bins; i++)
-		most = line->bins[line->first + i].max > most ? line->bins[line->first + i].max : most;
-	return most;
+		max_bytes = line->bins[line->first + i].max > max_bytes ? line->bins[line->first + i].max : max_bytes;
+	return max_bytes;
 }
 
 /*
@@ -392,7 +392,7 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 	const struct sl_line *line = oom->device >= 0 ? process->model->devices[oom->device + 1]->line : NULL;
 	uint32_t bins =
 		line && line->begun ? (uint32_t)((oom->time_ns - timeline->begin_ns) >> timeline->shift) + 1 - line->first : 0;
-	uint64_t before, most = oom->live_bytes + oom->asked_bytes, then_ns;
+	uint64_t before, needed = oom->live_bytes + oom->asked_bytes, then_ns;
 	struct sl_stack stack = oom->stack;
 	bool begun = false;
 	const struct sl_site *site;
@@ -400,8 +400,8 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 	if (bins < JUMP_BINS || bins > line->bin + 1 - line->first)
 		return false;
 	before = most_in(line, bins - (uint32_t)(SL_QUARTER * bins));
-	if (2 * oom->asked_bytes + before > most || (double)most < SL_LARGER * (double)before ||
-	    (double)before < SL_TRACE * SL_LITTLE * (double)most ||
+	if (2 * oom->asked_bytes + before > needed || (double)needed < SL_LARGER * (double)before ||
+	    (double)before < SL_TRACE * SL_LITTLE * (double)needed ||
 	    (double)most_in(line, bins / 2) < SL_NEARLY_ALL * (double)before)
 		return false;
 	for (size_t i = 0; i < process->heuristics.count; i++) {
@@ -419,26 +419,26 @@ static bool tell_jump(struct sl_story *story, struct sl_process *process, const 
 	if (!begun && find_first_rise(oom))
 		return false;
 	*story = (struct sl_story){
-		.kind = SL_STORY_JUMP, .stack = stack, .bytes = most, .before = before, .times = (double)most / (double)before};
+		.kind = SL_STORY_JUMP, .stack = stack, .bytes = needed, .before = before, .times = (double)needed / (double)before};
 	return true;
 }
 
 /* A request of a size that no earlier one had, in a program that made many. */
 static bool tell_largest(struct sl_story *story, const struct sl_process *process, const struct sl_oom *oom)
 {
-	uint64_t most = 0, births = 0;
+	uint64_t largest = 0, births = 0;
 
 	for (size_t i = 0; i < process->model->tracks.count; i++) {
 		const struct sl_track *track = &process->model->tracks.item[i];
 
 		if (track->device != oom->device || track->first_ns > oom->time_ns)
 			continue;
-		most = track->most_bytes > most ? track->most_bytes : most;
+		largest = track->most_bytes > largest ? track->most_bytes : largest;
 		births += track->births;
 	}
-	if (oom->scope == SL_SCOPE_CONTEXT || births < SL_SEVERAL || !most || oom->asked_bytes < SL_SEVERAL * most)
+	if (oom->scope == SL_SCOPE_CONTEXT || births < SL_SEVERAL || !largest || oom->asked_bytes < SL_SEVERAL * largest)
 		return false;
-	*story = (struct sl_story){.kind = SL_STORY_LARGEST, .stack = oom->stack, .bytes = oom->asked_bytes, .before = most};
+	*story = (struct sl_story){.kind = SL_STORY_LARGEST, .stack = oom->stack, .bytes = oom->asked_bytes, .before = largest};
 	return true;
 }
 
@@ -462,11 +462,13 @@ static bool tell_attempts(struct sl_story *story, struct sl_process *process, co
 static bool tell_holder(struct sl_story *story, struct sl_process *process, const struct sl_oom *oom)
 {
 	const struct sl_site *site;
-	const struct sl_owner *most = sl_owners_at_error(process, oom, NULL, &site);
+	const struct sl_owner *largest = sl_owners_at_error(process, oom, NULL, &site);
 
-	if (!most || most->blocks != process->model->tracks.item[site->track].births || most->bytes < sl_oom_causes_missing(oom))
+	if (!largest || largest->blocks != process->model->tracks.item[site->track].births ||
+	    largest->bytes < sl_oom_causes_missing(oom))
 		return false;
-	*story = (struct sl_story){.kind = SL_STORY_HOLDER, .stack = site->stack, .bytes = most->bytes, .count = most->blocks};
+	*story =
+		(struct sl_story){.kind = SL_STORY_HOLDER, .stack = site->stack, .bytes = largest->bytes, .count = largest->blocks};
 	return true;
 }
 

@@ -17,11 +17,12 @@ static uint64_t round_of(const struct sl_track *track)
 }
 
 /*
- * Bytes at the device's peak that the previous round had made, at all places.  *most: the place with most of them.  *about: the
- * figure is an estimate, because more than two mean rounds lived at the peak.  The last two were larger then, and each made about
- * half, since the rounds of a turn are about equal.
+ * Bytes at the device's peak that the previous round had made, at all places.  *largest_track: the place with most of
+ * them.  *about: the figure is an estimate, because more than two mean rounds lived at the peak.  The last two were larger then,
+ * and each made about half, since the rounds of a turn are about equal.
  */
-static uint64_t old_at_peak(const struct sl_model *model, int device, const struct sl_track **most, unsigned *places, bool *about)
+static uint64_t old_at_peak(const struct sl_model *model, int device, const struct sl_track **largest_track, unsigned *places,
+			    bool *about)
 {
 	uint64_t *at_peak = sl_model_tracks_at_peak(model, device), all = 0, largest = 0;
 
@@ -45,7 +46,7 @@ static uint64_t old_at_peak(const struct sl_model *model, int device, const stru
 		++*places;
 		if (old > largest) {
 			largest = old;
-			*most = track;
+			*largest_track = track;
 		}
 	}
 	free(at_peak);
@@ -55,12 +56,12 @@ static uint64_t old_at_peak(const struct sl_model *model, int device, const stru
 /* count: how often it was seen; of: lines that do so; other: the peak without. */
 static void find_on_device(struct sl_report *report, unsigned index, const struct sl_device_state *device)
 {
-	const struct sl_track *most = NULL;
+	const struct sl_track *largest_track = NULL;
 	unsigned places = 0;
 	bool about = false;
-	uint64_t old = old_at_peak(report->processes[index].model, device->device, &most, &places, &about);
+	uint64_t old = old_at_peak(report->processes[index].model, device->device, &largest_track, &places, &about);
 
-	if (!most || old > device->known_peak || (double)old < SL_QUARTER * (double)device->known_peak)
+	if (!largest_track || old > device->known_peak || (double)old < SL_QUARTER * (double)device->known_peak)
 		return;
 	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_overlap,
 						    .severity = "info",
@@ -68,8 +69,8 @@ static void find_on_device(struct sl_report *report, unsigned index, const struc
 						    .process = (int)index,
 						    .device = device->device,
 						    .bytes = old,
-						    .stack = most->stack,
-						    .count = most->turns,
+						    .stack = largest_track->stack,
+						    .count = largest_track->turns,
 						    .of = places,
 						    .other = device->known_peak - old,
 						    .about = about});

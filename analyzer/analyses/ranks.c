@@ -51,7 +51,7 @@ struct place {
 	uint64_t site_bytes;
 	double more, blocks; /* bytes and blocks above the typical rank */
 	bool grows, there;   /* in the unusual rank, in the typical one */
-	bool told;
+	bool is_shown;
 	bool late; /* either rank asked for something there after its start */
 };
 
@@ -151,14 +151,14 @@ static void take_rest(struct sl_unlike *unlike, const struct held_places *places
 	const struct place none = {0};
 	size_t i = 0;
 
-	while (i < places->list.count && (places->list.item[i].told || (places->list.item[i].more > 0) != (rest > 0)))
+	while (i < places->list.count && (places->list.item[i].is_shown || (places->list.item[i].more > 0) != (rest > 0)))
 		i++;
 	take(unlike, i < places->list.count ? &places->list.item[i] : &none, rest, true);
 }
 
 /* What a process asked for at a place over its life. */
 struct asked {
-	uint64_t births, bytes, most;
+	uint64_t births, bytes, max_blocks;
 };
 
 static struct asked asked_at(struct sl_process *process, int device, const char *place)
@@ -176,7 +176,7 @@ static struct asked asked_at(struct sl_process *process, int device, const char 
 			continue;
 		asked.births += track->births;
 		asked.bytes += track->born_bytes;
-		asked.most += track->most_blocks;
+		asked.max_blocks += track->most_blocks;
 	}
 	return asked;
 }
@@ -193,7 +193,7 @@ static void find_differences(struct sl_process *unlike, int device, struct sl_pr
 	struct held_places places;
 	double all = (double)unlike->model->devices[device + 1]->known_peak -
 		     (double)typical->model->devices[its_device + 1]->known_peak;
-	double told = 0;
+	double explained = 0;
 	unsigned shown = 0;
 
 	*difference = (struct sl_rank_difference){0};
@@ -204,22 +204,22 @@ static void find_differences(struct sl_process *unlike, int device, struct sl_pr
 		if (fabs(place->more) < SL_LITTLE * fabs(all))
 			continue;
 		if (!shown++ && place->site) {
-			struct asked here = asked_at(unlike, device, place->name),
+			struct asked own = asked_at(unlike, device, place->name),
 				     there = asked_at(typical, its_device, place->name);
 
 			difference->stack = place->site->stack;
 			difference->alone = !there.births;
-			difference->passes = here.births >= 2 * here.most;
-			difference->once = place->blocks <= 0 && mean_of(&here) < SL_LARGER * mean_of(&there);
+			difference->passes = own.births >= 2 * own.max_blocks;
+			difference->once = place->blocks <= 0 && mean_of(&own) < SL_LARGER * mean_of(&there);
 		}
-		place->told = true;
+		place->is_shown = true;
 		difference->grows |= place->grows;
 		difference->there |= place->grows && place->there;
-		told += place->more;
+		explained += place->more;
 		take(&difference->unlike, place, place->more, false);
 	}
-	if (shown && fabs(all - told) > SL_LITTLE * fabs(all))
-		take_rest(&difference->unlike, &places, all - told);
+	if (shown && fabs(all - explained) > SL_LITTLE * fabs(all))
+		take_rest(&difference->unlike, &places, all - explained);
 	free(places.list.item);
 }
 
@@ -348,14 +348,14 @@ static uint64_t hash_stack(const struct sl_stack_frame *frames, unsigned count)
 	uint64_t hash = SL_FNV_START;
 	bool python = frame && frame->python;
 
-	for (unsigned taken = 0; frame && frame < end && taken < SL_NAMED; frame++) {
+	for (unsigned hashed = 0; frame && frame < end && hashed < SL_NAMED; frame++) {
 		if (frame->python != python)
 			continue;
 		uint64_t at = frame->file ? frame->line : frame->offset;
 
 		hash = sl_utf8_mix_text(sl_utf8_mix_text(sl_utf8_mix_text(hash, frame->function), frame->file), frame->module);
 		hash = sl_fnv_bytes(hash, &at, sizeof(at));
-		taken++;
+		hashed++;
 	}
 	return hash;
 }
@@ -367,11 +367,11 @@ static void take_places(struct sl_process *process, struct places *places)
 	for (size_t i = 0; i < process->model->sites.count && places->count < PLACES_MAX; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 		uint64_t hash = hash_stack(frames, sl_process_stack(process, frames, site->stack));
-		bool known = false;
+		bool listed = false;
 
-		for (unsigned k = 0; k < places->count && !known; k++)
-			known = places->stack[k] == hash;
-		if (!known)
+		for (unsigned k = 0; k < places->count && !listed; k++)
+			listed = places->stack[k] == hash;
+		if (!listed)
 			places->stack[places->count++] = hash;
 	}
 	qsort(places->stack, places->count, sizeof(*places->stack), sl_stats_by_number);
@@ -578,12 +578,12 @@ static void find_outliers(struct sl_report *report, unsigned lead, unsigned coun
 	take_roles(report, &group);
 	for (unsigned i = lead; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
-		double more = is_far(&group, process) ? peak_of(process) - group.median : 0, beside;
+		double more = is_far(&group, process) ? peak_of(process) - group.median : 0, above_peer;
 
 		if (has_role(&group, i)) {
 			more -= group.members[i].role.bytes;
-			beside = peak_of(process) - peak_of(&report->processes[typical_peer(report, &group, i)]);
-			more = fabs(beside) < fabs(more) ? beside : more;
+			above_peer = peak_of(process) - peak_of(&report->processes[typical_peer(report, &group, i)]);
+			more = fabs(above_peer) < fabs(more) ? above_peer : more;
 		}
 		if (fabs(more) > group.least && (more > 0 || !out_at(process, &oom)))
 			tell_outlier(report, &group, i);

@@ -15,7 +15,7 @@
  * What each track held at the device's peak beyond its own second highest swing; returns the track with the most.  A segment that
  * PyTorch keeps is not what rose: its tensors are.
  */
-static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held, uint64_t *beyond)
+static const struct sl_track *place_of(const struct sl_model *model, int device, uint64_t *held_bytes, uint64_t *beyond)
 {
 	uint64_t *at_peak = sl_model_tracks_at_peak(model, device);
 	const struct sl_track *found = NULL;
@@ -30,7 +30,7 @@ static const struct sl_track *place_of(const struct sl_model *model, int device,
 		if (at_peak[i] <= usual || at_peak[i] - usual <= *beyond)
 			continue;
 		*beyond = at_peak[i] - usual;
-		*held = at_peak[i];
+		*held_bytes = at_peak[i];
 		found = &model->tracks.item[i];
 	}
 	free(at_peak);
@@ -52,7 +52,7 @@ static void find_on_device(struct sl_report *report, unsigned index, const struc
 {
 	struct sl_process *process = &report->processes[index];
 	const struct sl_swing *swing = &device->swing;
-	uint64_t held, beyond, second = swing->second;
+	uint64_t held_bytes, beyond, second = swing->second;
 	/* what PyTorch keeps unused of the rise is not in use any more */
 	const struct sl_line *line = device->torch.used ? device->torch.allocated : device->line;
 	const struct sl_track *track;
@@ -60,7 +60,7 @@ static void find_on_device(struct sl_report *report, unsigned index, const struc
 	if (swing->count < RISES_MIN || !second || (double)swing->highest < SL_MOST_OF * (double)device->known_peak ||
 	    swing->highest < 2 * second || !line || !line->begun || !is_short(line, second))
 		return;
-	track = place_of(process->model, device->device, &held, &beyond);
+	track = place_of(process->model, device->device, &held_bytes, &beyond);
 	if (!track || (double)beyond < SL_THIRD * (double)(swing->highest - second))
 		return;
 	sl_report_find(report, &(struct sl_finding){.kind = SL_FOUND_memory_spike,
@@ -71,7 +71,7 @@ static void find_on_device(struct sl_report *report, unsigned index, const struc
 						    .unix_ns = sl_process_unix(process, swing->highest_ns),
 						    .bytes = swing->highest,
 						    .stack = track->stack,
-						    .other = held});
+						    .other = held_bytes});
 }
 
 const struct sl_analysis sl_analysis_spikes = {.name = "spikes", .find_on_device = find_on_device};

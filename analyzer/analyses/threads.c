@@ -39,7 +39,7 @@ static bool has_replicas(const struct sl_model *model, const struct sl_track *tr
 static const struct sl_track *place_of_threads(const struct sl_model *model, int device, unsigned threads, bool others_set)
 {
 	uint64_t *pairs = sl_memory_must(malloc((model->sites.count + 1) * sizeof(*pairs)));
-	const struct sl_track *most = NULL;
+	const struct sl_track *largest = NULL;
 	size_t count = 0;
 
 	for (size_t i = 0; i < model->sites.count; i++)
@@ -53,11 +53,11 @@ static const struct sl_track *place_of_threads(const struct sl_model *model, int
 		for (next = i + 1; next < count && pairs[next] >> 32 == pairs[i] >> 32; next++)
 			seen += pairs[next] != pairs[next - 1];
 		if (seen == threads && (others_set || has_replicas(model, track, threads)) &&
-		    (!most || track->most_bytes * track->most_blocks > most->most_bytes * most->most_blocks))
-			most = track;
+		    (!largest || track->most_bytes * track->most_blocks > largest->most_bytes * largest->most_blocks))
+			largest = track;
 	}
 	free(pairs);
-	return most;
+	return largest;
 }
 
 /* count: threads, and devices. */
