@@ -161,9 +161,9 @@ char *sl_answer_join(const struct sl_answer *answer, const char *first, enum sl_
 	char *text = first ? sl_memory_copy(first) : NULL;
 
 	for (size_t i = 0; i < answer->label[label].count; i++) {
-		const char *said = answer->label[label].item[i];
-		bool anew = (first && !i) || *said == '\n';
-		char *longer = sl_memory_print("%s%s%s", text ?: "", !text ? "" : anew ? "; " : " ", said + (*said == '\n'));
+		const char *words = answer->label[label].item[i];
+		bool anew = (first && !i) || *words == '\n';
+		char *longer = sl_memory_print("%s%s%s", text ?: "", !text ? "" : anew ? "; " : " ", words + (*words == '\n'));
 
 		free(text);
 		text = longer;
@@ -303,15 +303,15 @@ void sl_answer_numbers(const struct sl_answer_table *table, struct sl_answer_num
 		left -= out[i + 1].parts < left ? out[i + 1].parts : left;
 	}
 	for (; left; left--) {
-		size_t most = count;
+		size_t largest = count;
 
 		for (size_t i = 0; i < count; i++)
-			if (rest[i] > 0 && (most == count || rest[i] > rest[most]))
-				most = i;
-		if (most == count)
+			if (rest[i] > 0 && (largest == count || rest[i] > rest[largest]))
+				largest = i;
+		if (largest == count)
 			break;
-		out[most + 1].parts++;
-		rest[most] = 0;
+		out[largest + 1].parts++;
+		rest[largest] = 0;
 	}
 	one.parts = 0;
 	for (size_t i = 0; i < count; i++)

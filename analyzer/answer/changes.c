@@ -94,15 +94,15 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 	char what[300], effect[300], left_out[200];
 	const struct sl_change *own =
 		fix == SL_MAKE_CAUSED ? sl_change_of_kind(changes, "no_grad") : NULL; /* the fix that is told */
-	unsigned told = 0;
+	unsigned shown = 0;
 	bool request = changes != NULL;
 
 	for (unsigned i = 0; changes && i < changes->count; i++)
 		request &= !helps(changes, &changes->tried[i], false) || changes->tried[i].given;
-	for (unsigned i = 0; changes && i <= changes->count && told < TRIED_SHOWN; i++) {
+	for (unsigned i = 0; changes && i <= changes->count && shown < TRIED_SHOWN; i++) {
 		const struct sl_change *change = i ? &changes->tried[i - 1] : own;
 
-		if (!change || (i && change == own) || !helps(changes, change, request && !told) ||
+		if (!change || (i && change == own) || !helps(changes, change, request && !shown) ||
 		    (fix == SL_MAKE_PLACED && sl_change_of_weights(change) == SL_WEIGHTS_MEANT))
 			continue;
 		sl_change_text(what, sizeof(what), change,
@@ -112,13 +112,13 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 			      : fix == SL_MAKE_WEAK ? change->passes != SL_PASSES_REQUEST || sl_change_is_known(change)
 						    : fix == SL_MAKE_SURE && change->passes == SL_PASSES;
 
-		if (!told && changes->failed && is_fix) {
+		if (!shown && changes->failed && is_fix) {
 			sl_answer_say(answer, SL_LABEL_FIX, "%s", what);
 			sl_answer_say(answer, label, "%s", effect);
 		} else {
-			sl_answer_say(answer, label, "%s%s: %s", told ? "\n" : "", what, effect);
+			sl_answer_say(answer, label, "%s%s: %s", shown ? "\n" : "", what, effect);
 		}
-		told++;
+		shown++;
 	}
 	if (changes && sl_answer_left_out(left_out, changes))
 		sl_answers_note(answer->of, "%s", left_out);

@@ -139,7 +139,7 @@ static void make_strays(struct sl_make *make, struct sl_answer *answer, const st
 
 struct group {
 	unsigned lead, count;
-	uint64_t least, most; /* peaks */
+	uint64_t min_peak, max_peak; /* peaks */
 };
 
 /* For each process, whether it differs from its group; those are verdicts. */
@@ -163,7 +163,7 @@ static unsigned find_groups(const struct sl_report *report, const bool *unlike, 
 	unsigned count = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		group[i] = (struct group){.lead = i, .least = UINT64_MAX};
+		group[i] = (struct group){.lead = i, .min_peak = UINT64_MAX};
 	for (unsigned i = 0; i < report->process_count; i++) {
 		unsigned lead = report->processes[i].alike;
 		uint64_t peak = sl_devices_peak(&report->processes[i]);
@@ -171,8 +171,8 @@ static unsigned find_groups(const struct sl_report *report, const bool *unlike, 
 		if (lead == SL_ALIKE_UNKNOWN || unlike[i])
 			continue;
 		group[lead].count++;
-		group[lead].least = peak < group[lead].least ? peak : group[lead].least;
-		group[lead].most = peak > group[lead].most ? peak : group[lead].most;
+		group[lead].min_peak = peak < group[lead].min_peak ? peak : group[lead].min_peak;
+		group[lead].max_peak = peak > group[lead].max_peak ? peak : group[lead].max_peak;
 	}
 	qsort(group, report->process_count, sizeof(*group), by_count);
 	while (count < report->process_count && group[count].count)
@@ -207,13 +207,13 @@ static void name_ranks(const struct sl_report *report, const bool *unlike, unsig
 
 static void note_group(struct sl_make *make, const struct group *group, const bool *unlike)
 {
-	const char *least = SL_ANSWER_SIZE(group->least), *most = SL_ANSWER_SIZE(group->most);
+	const char *low = SL_ANSWER_SIZE(group->min_peak), *high = SL_ANSWER_SIZE(group->max_peak);
 	char ranks[120];
 
 	name_ranks(make->report, unlike, group->lead, ranks, sizeof(ranks));
 	sl_answers_note(make->to, "%u rank%s, %s%s%s at the peak: %s", group->count,
-			group->count > 1 ? "s do the same" : " is like no other", least, strcmp(least, most) != 0 ? " to " : "",
-			strcmp(least, most) != 0 ? most : "", ranks);
+			group->count > 1 ? "s do the same" : " is like no other", low, strcmp(low, high) != 0 ? " to " : "",
+			strcmp(low, high) != 0 ? high : "", ranks);
 }
 
 void sl_make_ranks(struct sl_make *make)

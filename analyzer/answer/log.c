@@ -9,7 +9,7 @@
 #include "analyzer/base/memory.h"
 #include "common/base.h"
 
-struct told {
+struct subject {
 	const struct sl_log *log;
 	const struct sl_log_failure *f; /* NULL: nothing failed */
 	struct sl_answer *answer;
@@ -20,12 +20,12 @@ struct told {
 static const struct row {
 	enum sl_log_cause cause;
 	const char *when;
-	enum sl_said_as said; /* SL_LABEL_COUNT: the headline */
+	enum sl_said_as label; /* SL_LABEL_COUNT: the headline */
 	unsigned slot;
 	const char *text;
 } rows[] = {
-#define SL_LABEL_HEADLINE		   SL_LABEL_COUNT
-#define SAY(cause, when, said, slot, text) {SL_LOG_CAUSE_##cause, when, SL_LABEL_##said, slot, text},
+#define SL_LABEL_HEADLINE		    SL_LABEL_COUNT
+#define SAY(cause, when, label, slot, text) {SL_LOG_CAUSE_##cause, when, SL_LABEL_##label, slot, text},
 #include "analyzer/answer/log.def"
 };
 
@@ -56,27 +56,27 @@ static const char *say_value(struct sl_answers *answers, char unit, uint64_t val
 }
 
 /* The value of a name as it is said: a figure, a text, or what follows from them; NULL: not known. */
-static const char *value_of(const struct told *told, const char *name)
+static const char *value_of(const struct subject *subject, const char *name)
 {
-#define OF(name)	 log->figure[SL_LOG_##name]
-#define IF(known, value) ((known) ? (value) : SL_LOG_UNKNOWN)
-	const struct sl_log *log = told->log;
-	const struct sl_log_said *said = told->f ? &told->f->said : &log->said;
-	uint64_t asked = OF(asked), outside = told->f ? sl_log_outside(told->f) : 0, others = sl_log_others(said);
+#define OF(name)	    log->figure[SL_LOG_##name]
+#define IF(is_known, value) ((is_known) ? (value) : SL_LOG_UNKNOWN)
+	const struct sl_log *log = subject->log;
+	const struct sl_log_said *facts = subject->f ? &subject->f->said : &log->said;
+	uint64_t asked = OF(asked), outside = subject->f ? sl_log_outside(subject->f) : 0, others = sl_log_others(facts);
 	int index = sl_log_index(name, strlen(name));
-	unsigned most = 0;
+	unsigned largest = 0;
 	char unit;
 
-	for (unsigned i = 0; i < said->others; i++)
-		most = said->other[i].bytes > said->other[most].bytes ? i : most;
+	for (unsigned i = 0; i < facts->others; i++)
+		largest = facts->other[i].bytes > facts->other[largest].bytes ? i : largest;
 	const struct {
 		const char *name;
 		char unit;
 		uint64_t value;
 		const char *text;
 	} rows[] = {
-		{"who", .text = told->who},
-		{"at", .text = told->at},
+		{"who", .text = subject->who},
+		{"at", .text = subject->at},
 		{"part", .text = log->form == SL_LOG_FORM_sglang_graph ? "the capture of CUDA graphs"
 				 : log->form == SL_LOG_FORM_trtllm     ? "a part behind the model"
 								       : "the sampler's warm-up"},
@@ -94,25 +94,25 @@ static const char *value_of(const struct told *told, const char *name)
 		{"idle", 'n', IF(log->idle, (uint64_t)__builtin_ctzll(log->idle))},
 		{"processes", 'n', IF(log->count > 1, log->count)},
 		{"advised", 'b', IF(log->conf && log->cause != SL_LOG_CAUSE_reserved_but_fragmented, OF(unallocated))},
-		{"neighbours", 'n', IF(others && said->others > 1, said->others)},
+		{"neighbours", 'n', IF(others && facts->others > 1, facts->others)},
 		{"neighbours_bytes", 'b', IF(others, others)},
-		{"neighbour", 'n', IF(others, said->other[most].pid)},
-		{"neighbour_bytes", 'b', IF(others, said->other[most].bytes)},
+		{"neighbour", 'n', IF(others, facts->other[largest].pid)},
+		{"neighbour_bytes", 'b', IF(others, facts->other[largest].bytes)},
 	};
 
 	for (size_t i = 0; i < SL_COUNT(rows); i++)
 		if (!strcmp(name, rows[i].name))
-			return rows[i].text ?: say_value(told->answer->of, rows[i].unit, rows[i].value);
+			return rows[i].text ?: say_value(subject->answer->of, rows[i].unit, rows[i].value);
 	if (index >= SL_LOG_FIGURE_COUNT)
-		return *said->text[index - SL_LOG_FIGURE_COUNT] ? base_of(said->text[index - SL_LOG_FIGURE_COUNT]) : NULL;
+		return *facts->text[index - SL_LOG_FIGURE_COUNT] ? base_of(facts->text[index - SL_LOG_FIGURE_COUNT]) : NULL;
 	unit = index == SL_LOG_fraction ? 'f' : index == SL_LOG_line ? 'n' : index >= SL_LOG_device ? 'c' : 'b';
-	return index < 0 ? NULL : say_value(told->answer->of, unit, log->figure[index]);
+	return index < 0 ? NULL : say_value(subject->answer->of, unit, log->figure[index]);
 }
 
 /* The text with its values, up to what closes it, where *text then stands; false: a name is not known. */
-static bool fill(const struct told *told, const char **text, char *out, size_t room)
+static bool fill(const struct subject *subject, const char **text, char *out, size_t room)
 {
-	bool known = true;
+	bool is_complete = true;
 	size_t size = 0;
 
 	for (*out = 0; **text && !strchr("|]>", **text); ++*text) {
@@ -123,28 +123,28 @@ static bool fill(const struct told *told, const char **text, char *out, size_t r
 		if (*at == '{') {
 			*text = strchr(at, '}');
 			snprintf(part, sizeof(part), "%.*s", (int)(*text - at - 1), at + 1);
-			value = value_of(told, part);
+			value = value_of(subject, part);
 		} else if (*at == '[' || *at == '<') {
 			do {
 				++*text;
-				found |= fill(told, text, found ? other : part, sizeof(part));
+				found |= fill(subject, text, found ? other : part, sizeof(part));
 			} while (**text == '|');
 			value = found ? part : *at == '[' ? "" : NULL;
 		} else {
 			*text += *at == '\\';
 			snprintf(part, 2, "%s", *text);
 		}
-		known &= value != NULL;
+		is_complete &= value != NULL;
 		size += (size_t)snprintf(out + size, room - size, "%s", value ?: "");
 		size = size < room ? size : room - 1;
 	}
-	return known;
+	return is_complete;
 }
 
-static void say_all(struct told *told)
+static void say_all(struct subject *subject)
 {
-	enum sl_log_cause cause = told->f ? told->log->cause : SL_LOG_CAUSE_none;
-	bool said[SL_LABEL_COUNT + 1][4] = {0};
+	enum sl_log_cause cause = subject->f ? subject->log->cause : SL_LOG_CAUSE_none;
+	bool is_filled[SL_LABEL_COUNT + 1][4] = {0};
 	char text[600];
 
 	for (size_t i = 0; i < SL_COUNT(rows); i++) {
@@ -152,101 +152,103 @@ static void say_all(struct told *told)
 		const char *at = row->text;
 		bool common = row->cause == SL_LOG_CAUSE_none && !*row->when;
 
-		if (common ? !told->f : row->cause != cause || !strstr(told->about, row->when))
+		if (common ? !subject->f : row->cause != cause || !strstr(subject->about, row->when))
 			continue;
-		if (said[row->said][row->slot] || !fill(told, &at, text, sizeof(text)))
+		if (is_filled[row->label][row->slot] || !fill(subject, &at, text, sizeof(text)))
 			continue;
-		said[row->said][row->slot] = true;
-		if (row->said == SL_LABEL_HEADLINE)
-			sl_answer_headline(told->answer, "%s", text);
+		is_filled[row->label][row->slot] = true;
+		if (row->label == SL_LABEL_HEADLINE)
+			sl_answer_headline(subject->answer, "%s", text);
 		else
-			sl_answer_say(told->answer, row->said, "%s", text);
+			sl_answer_say(subject->answer, row->label, "%s", text);
 	}
 }
 
-static void put_stack(struct told *told)
+static void put_stack(struct subject *subject)
 {
-	for (unsigned i = 0; told->f && i < told->f->trace.frames; i++) {
-		const struct sl_log_frame *frame = &told->f->trace.frame[i];
+	for (unsigned i = 0; subject->f && i < subject->f->trace.frames; i++) {
+		const struct sl_log_frame *frame = &subject->f->trace.frame[i];
 		const char *function = *frame->function ? frame->function : NULL, *source = *frame->source ? frame->source : NULL;
 
-		sl_answer_frame(told->answer, &(struct sl_answer_line){base_of(frame->file), function, NULL, frame->line, source});
+		sl_answer_frame(subject->answer,
+				&(struct sl_answer_line){base_of(frame->file), function, NULL, frame->line, source});
 	}
 }
 
 /* PyTorch's figures of the card; they do not add up in a text that counts more than the card has. */
-static void put_card(struct told *told)
+static void put_card(struct subject *subject)
 {
-	const uint64_t *figure = told->log->figure;
+	const uint64_t *figure = subject->log->figure;
 	uint64_t total = figure[SL_LOG_total], allocated = figure[SL_LOG_allocated], free = figure[SL_LOG_free],
 		 unused = sl_log_known_or(figure[SL_LOG_unallocated], 0), context, sum;
 
-	if (!told->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
+	if (!subject->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
 		return;
-	sum = allocated + unused + free + sl_log_others(&told->f->said);
+	sum = allocated + unused + free + sl_log_others(&subject->f->said);
 	if (sum > total)
 		return;
-	told->answer->table.total = total;
-	told->answer->table.moment = "the card at the error";
-	sl_answer_row(told->answer, allocated, "tensors", NULL);
+	subject->answer->table.total = total;
+	subject->answer->table.moment = "the card at the error";
+	sl_answer_row(subject->answer, allocated, "tensors", NULL);
 	if (unused)
-		sl_answer_row(told->answer, unused, "unused", "reserved by PyTorch");
-	for (unsigned i = 0; i < told->f->said.others && i < 4; i++)
+		sl_answer_row(subject->answer, unused, "unused", "reserved by PyTorch");
+	for (unsigned i = 0; i < subject->f->said.others && i < 4; i++)
 		sl_answer_row_bare(
-			told->answer, told->f->said.other[i].bytes,
-			sl_answers_text(told->answer->of, "process %llu", (unsigned long long)told->f->said.other[i].pid), NULL);
+			subject->answer, subject->f->said.other[i].bytes,
+			sl_answers_text(subject->answer->of, "process %llu", (unsigned long long)subject->f->said.other[i].pid),
+			NULL);
 	context = sl_log_minus(figure[SL_LOG_process], allocated + unused);
 	if (context <= total - sum) {
-		sl_answer_row_bare(told->answer, context, "context, code", NULL);
+		sl_answer_row_bare(subject->answer, context, "context, code", NULL);
 		sum += context;
 	}
 	if (sum < total)
-		sl_answer_row_bare(told->answer, total - sum, "not ours", NULL);
-	sl_answer_row_bare(told->answer, free, "free", NULL);
+		sl_answer_row_bare(subject->answer, total - sum, "not ours", NULL);
+	sl_answer_row_bare(subject->answer, free, "free", NULL);
 }
 
-static void put_ledger(struct told *told)
+static void put_ledger(struct subject *subject)
 {
 	static const char *const names[] = {"weights", "cache", "activations", "graphs", "other"};
 
-	if (told->answer->table.row.count)
+	if (subject->answer->table.row.count)
 		return;
 	for (unsigned i = 0; i < SL_COUNT(names); i++) {
-		uint64_t bytes = told->log->figure[SL_LOG_weights + i];
+		uint64_t bytes = subject->log->figure[SL_LOG_weights + i];
 
 		if (SL_LOG_KNOWN(bytes))
-			sl_answer_row(told->answer, bytes, names[i], NULL);
-		told->answer->table.total += sl_log_known_or(bytes, 0);
+			sl_answer_row(subject->answer, bytes, names[i], NULL);
+		subject->answer->table.total += sl_log_known_or(bytes, 0);
 	}
-	told->answer->table.moment = "by the server's own account";
+	subject->answer->table.moment = "by the server's own account";
 }
 
-static void put_figures(struct told *told)
+static void put_figures(struct subject *subject)
 {
-	for (unsigned i = 0; told->f && i <= SL_LOG_unallocated; i++)
-		if (SL_LOG_KNOWN(told->log->figure[i]) && i != SL_LOG_reserved)
-			sl_answer_figure(told->answer, sl_log_figures[i], "bytes", (double)told->log->figure[i]);
-	if (told->f && SL_LOG_KNOWN(told->log->figure[SL_LOG_longest]))
-		sl_answer_figure(told->answer, "longest", "tokens", (double)told->log->figure[SL_LOG_longest]);
+	for (unsigned i = 0; subject->f && i <= SL_LOG_unallocated; i++)
+		if (SL_LOG_KNOWN(subject->log->figure[i]) && i != SL_LOG_reserved)
+			sl_answer_figure(subject->answer, sl_log_figures[i], "bytes", (double)subject->log->figure[i]);
+	if (subject->f && SL_LOG_KNOWN(subject->log->figure[SL_LOG_longest]))
+		sl_answer_figure(subject->answer, "longest", "tokens", (double)subject->log->figure[SL_LOG_longest]);
 }
 
 /* The command that decides: a dry run where the program and the card are known, else a recording on the card. */
-static void put_next(struct told *told)
+static void put_next(struct subject *subject)
 {
-	const struct sl_log *log = told->log;
-	const char *script = told->f && told->f->trace.frames ? base_of(told->f->trace.frame[0].file) : "",
-		   *longest = say_value(told->answer->of, 'n', log->figure[SL_LOG_longest]),
+	const struct sl_log *log = subject->log;
+	const char *script = subject->f && subject->f->trace.frames ? base_of(subject->f->trace.frame[0].file) : "",
+		   *longest = say_value(subject->answer->of, 'n', log->figure[SL_LOG_longest]),
 		   *command = *log->command ? log->command : NULL, *card;
 
 	if (log->verdict == SL_LOG_VERDICT_host_memory || (log->verdict == SL_LOG_VERDICT_not_an_error && !log->failures))
 		return;
 	if (!command && strstr(script, ".py"))
-		command = sl_answers_text(told->answer->of, "python %s", script);
+		command = sl_answers_text(subject->answer->of, "python %s", script);
 	if (!command && log->server == SL_LOG_FORM_vllm_budget)
-		command = sl_answers_text(told->answer->of, "vllm serve MODEL%s%s", longest ? " --max-model-len " : "",
+		command = sl_answers_text(subject->answer->of, "vllm serve MODEL%s%s", longest ? " --max-model-len " : "",
 					  longest ?: "");
 	card = command ? sl_largest_device_of(log->figure[SL_LOG_total]) : NULL;
-	sl_answer_next(told->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
+	sl_answer_next(subject->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
 		       card ? " --dry=" : "", card ?: "", command ?: "COMMAND");
 }
 
@@ -257,31 +259,31 @@ static const struct {
 } verdicts[] = {SL_LOG_VERDICTS(VERDICT)};
 
 /* Who asks, and what of the log its rows of log.def go by. */
-static void name_who(struct told *told)
+static void name_who(struct subject *subject)
 {
-	const struct sl_log *log = told->log;
-	const struct sl_log_failure *f = told->f;
+	const struct sl_log *log = subject->log;
+	const struct sl_log_failure *f = subject->f;
 	const struct sl_log_frame *frame = f && f->trace.frames ? &f->trace.frame[f->trace.frames - 1] : NULL;
 	const char *program = sl_log_forms[log->form].program, *server = sl_log_forms[log->server].program;
-	struct sl_answers *answers = told->answer->of;
+	struct sl_answers *answers = subject->answer->of;
 
-	told->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line) : program ?: "the program";
-	told->at = frame ? sl_answers_text(answers, " at %s", told->who) : "";
+	subject->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line) : program ?: "the program";
+	subject->at = frame ? sl_answers_text(answers, " at %s", subject->who) : "";
 	if (f && f->from.rank >= 0 && log->verdict == SL_LOG_VERDICT_out_of_memory)
-		told->who = sl_answers_text(answers, "rank %d%s", f->from.rank, told->at);
-	told->about = log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled" : "warned";
+		subject->who = sl_answers_text(answers, "rank %d%s", f->from.rank, subject->at);
+	subject->about = log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled" : "warned";
 	if (f)
-		told->about = sl_answers_text(
+		subject->about = sl_answers_text(
 			answers, "%s %s %s %s %s", program ?: "", server ?: "", f->row->source, f->row->pattern,
 			f->trace.frames || !log->server ? sl_log_doings[f->trace.doing] : ""); /* not a server's own work */
 	else if (log->verdict != SL_LOG_VERDICT_not_an_error)
-		told->about = sl_log_verdicts[log->verdict];
+		subject->about = sl_log_verdicts[log->verdict];
 }
 
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 {
 	struct sl_answers *answers = sl_answers_new();
-	struct told told = {.log = log, .f = log->told};
+	struct subject subject = {.log = log, .f = log->told};
 	uint64_t device = log->told ? log->told->said.figure[SL_LOG_device] : SL_LOG_UNKNOWN, total = log->figure[SL_LOG_total];
 
 	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s line%s", name, log->program ? " of " : "", log->program ?: "",
@@ -289,13 +291,13 @@ struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 	if (SL_LOG_KNOWN(device))
 		answers->right = sl_answers_text(answers, "device %llu%s%s", (unsigned long long)device,
 						 SL_LOG_KNOWN(total) ? ", " : "", SL_LOG_KNOWN(total) ? SL_SIZE(total) : "");
-	told.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
-	name_who(&told);
-	put_stack(&told);
-	say_all(&told);
-	put_figures(&told);
-	put_card(&told);
-	put_ledger(&told);
-	put_next(&told);
+	subject.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
+	name_who(&subject);
+	put_stack(&subject);
+	say_all(&subject);
+	put_figures(&subject);
+	put_card(&subject);
+	put_ledger(&subject);
+	put_next(&subject);
 	return answers;
 }

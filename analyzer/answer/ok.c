@@ -39,24 +39,24 @@ static bool was_refused(const struct sl_report *report, uint64_t *failed)
 /* The process with the most resident memory, where no device memory tells anything. */
 static const struct sl_process *most_resident(const struct sl_report *report)
 {
-	const struct sl_process *most = NULL;
+	const struct sl_process *largest = NULL;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 
-		if (p->model->host.rss_peak != SL_UNKNOWN && (!most || p->model->host.rss_peak > most->model->host.rss_peak))
-			most = p;
+		if (p->model->host.rss_peak != SL_UNKNOWN && (!largest || p->model->host.rss_peak > largest->model->host.rss_peak))
+			largest = p;
 	}
-	return most;
+	return largest;
 }
 
 static void note_host(struct sl_make *make, struct sl_answer *answer)
 {
-	const struct sl_process *most = most_resident(make->report);
+	const struct sl_process *largest = most_resident(make->report);
 
-	if (most && most->model->host.rss_peak)
-		sl_answer_say(answer, SL_LABEL_NOTE, "%s had %s of the host resident at most", SL_WHO(most),
-			      SL_ANSWER_SIZE(most->model->host.rss_peak));
+	if (largest && largest->model->host.rss_peak)
+		sl_answer_say(answer, SL_LABEL_NOTE, "%s had %s of the host resident at most", SL_WHO(largest),
+			      SL_ANSWER_SIZE(largest->model->host.rss_peak));
 }
 
 /* Other processes held memory of the card. */
@@ -74,16 +74,16 @@ static void note_others(struct sl_make *make, struct sl_answer *answer)
 /* Managed memory is on a device or the host, so it is no part of what a device held. */
 static uint64_t most_managed(const struct sl_report *report, const struct sl_process **process)
 {
-	uint64_t most = 0;
+	uint64_t max_bytes = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		for (int slot = 0; slot <= SL_DEVICES_MAX; slot++) {
 			uint64_t bytes = sl_model_row(report->processes[i].model, SL_KIND_managed, slot)->peak_bytes;
 
-			*process = bytes > most ? &report->processes[i] : *process;
-			most = bytes > most ? bytes : most;
+			*process = bytes > max_bytes ? &report->processes[i] : *process;
+			max_bytes = bytes > max_bytes ? bytes : max_bytes;
 		}
-	return most;
+	return max_bytes;
 }
 
 static void see_damage(void *damage, bool damaged, const char *subject, const char *message)

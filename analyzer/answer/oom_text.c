@@ -70,14 +70,14 @@ bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struc
 void sl_make_no_grad_at_peak(struct sl_answer *answer, struct sl_process *process, const struct sl_device_state *device)
 {
 	const struct sl_site *largest = NULL, *site = NULL;
-	uint64_t bytes = 0, most = 0, held;
+	uint64_t bytes = 0, max_bytes = 0, held_bytes;
 
-	while (device && (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &held))) {
+	while (device && (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &held_bytes))) {
 		if (sl_roles_of(process, site) != SL_ROLE_ACTIVATIONS)
 			continue;
-		bytes += held;
-		largest = held > most ? site : largest;
-		most = held > most ? held : most;
+		bytes += held_bytes;
+		largest = held_bytes > max_bytes ? site : largest;
+		max_bytes = held_bytes > max_bytes ? held_bytes : max_bytes;
 	}
 	if (largest && bytes >= device->known_peak / 2)
 		sl_make_no_grad(answer, process, largest->stack, SL_LABEL_LESS);
@@ -140,16 +140,16 @@ static bool tell_kept_error(struct error *e)
 static bool tell_queue(struct error *e)
 {
 	const struct sl_site *site;
-	const struct sl_owner *most = sl_owners_at_error(e->process, e->oom, NULL, &site);
+	const struct sl_owner *largest = sl_owners_at_error(e->process, e->oom, NULL, &site);
 	struct sl_stack_frame frames[SL_STACK_MAX];
-	const char *text = most && most->bytes >= e->oom->live_bytes / 2 && sl_process_own(e->process, frames, site->stack)
+	const char *text = largest && largest->bytes >= e->oom->live_bytes / 2 && sl_process_own(e->process, frames, site->stack)
 				   ? sl_source_line(e->process->report->source, e->process->trace, &frames[0], NULL)
 				   : NULL;
 
 	if (!text || (!strstr(text, ".put(") && !strstr(text, ".put_nowait(")))
 		return false;
-	sl_answer_headline(e->answer, "%s fills a queue with %s on the card", LINE(&frames[0]), SL_ANSWER_SIZE(most->bytes));
-	sl_answer_say(e->answer, SL_LABEL_WHY, "%s of its blocks wait to be taken.", SL_NUMBER(most->blocks));
+	sl_answer_headline(e->answer, "%s fills a queue with %s on the card", LINE(&frames[0]), SL_ANSWER_SIZE(largest->bytes));
+	sl_answer_say(e->answer, SL_LABEL_WHY, "%s of its blocks wait to be taken.", SL_NUMBER(largest->blocks));
 	sl_answer_say(e->answer, SL_LABEL_FIX, "put batches of the host into the queue of %s, or let it hold two (maxsize=2)",
 		      LINE(&frames[0]));
 	return true;

@@ -57,17 +57,17 @@ static void put_statuses(char *out, size_t size, const struct sl_report *report,
 static unsigned hosts_of(const struct sl_report *report)
 {
 	const char **names = sl_memory_must(calloc(report->process_count + 1, sizeof(*names)));
-	unsigned known = 0, hosts = 0;
+	unsigned named = 0, hosts = 0;
 
 	for (unsigned i = 0; i < report->process_count; i++)
 		if (!report->processes[i].model->recording.follows_process)
 			continue;
 		else if (report->processes[i].trace->header.host)
-			names[known++] = report->processes[i].trace->header.host;
+			names[named++] = report->processes[i].trace->header.host;
 		else
 			hosts++;
-	qsort(names, known, sizeof(*names), sl_stats_by_text);
-	for (unsigned i = 0; i < known; i++)
+	qsort(names, named, sizeof(*names), sl_stats_by_text);
+	for (unsigned i = 0; i < named; i++)
 		hosts += !i || strcmp(names[i], names[i - 1]) != 0;
 	free(names);
 	return hosts;
@@ -77,36 +77,36 @@ static unsigned hosts_of(const struct sl_report *report)
 static const char *card_of(struct sl_make *make)
 {
 	const struct sl_report *report = make->report;
-	const struct sl_shared_device *most = NULL;
+	const struct sl_shared_device *fullest = NULL;
 	const char *name = sl_dry_report(report);
 	uint64_t limit = sl_header_limit(first_recorded(report)->model->header);
 
 	for (unsigned i = 0; i < report->device_count; i++)
-		if (!most || (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
-			      report->devices[i].known_peak_bytes > most->known_peak_bytes))
-			most = &report->devices[i];
-	if (!name && most)
-		name = most->name;
+		if (!fullest || (report->devices[i].known_peak_bytes != SL_UNKNOWN &&
+				 report->devices[i].known_peak_bytes > fullest->known_peak_bytes))
+			fullest = &report->devices[i];
+	if (!name && fullest)
+		name = fullest->name;
 	if (!name)
 		return NULL;
 	name += !strncmp(name, "NVIDIA ", 7) ? 7 : 0;
-	if (most && limit < most->total_bytes)
+	if (fullest && limit < fullest->total_bytes)
 		return sl_answers_text(make->to, "%s, limit %s", name, SL_ANSWER_SIZE(limit));
-	if (most && most->total_bytes != SL_UNKNOWN && most->total_bytes)
-		return sl_answers_text(make->to, "%s, %s", name, SL_ANSWER_SIZE(most->total_bytes));
+	if (fullest && fullest->total_bytes != SL_UNKNOWN && fullest->total_bytes)
+		return sl_answers_text(make->to, "%s, %s", name, SL_ANSWER_SIZE(fullest->total_bytes));
 	return sl_answers_text(make->to, "%s", name);
 }
 
 struct parts {
 	struct sl_make *make;
-	unsigned told;
+	unsigned count;
 };
 
 static void tell_part(void *context, bool damaged, const char *subject, const char *message)
 {
 	struct parts *parts = context;
 
-	if (!parts->told++)
+	if (!parts->count++)
 		sl_answers_under(parts->make->to, "incomplete: %s: %s", subject, message);
 }
 
@@ -317,11 +317,11 @@ static const char *name_parts(struct sl_make *make, const struct sl_shared_devic
 			       stacks ? "stacks of its kernels, or " : "",
 			       device->figure == SL_FIGURE_DEVICE ? "other programs, or " : "");
 	for (size_t i = 0; i < hidden->count; i++) {
-		bool told = hidden->item[i].bytes * LITTLE < device->hidden_peak_bytes;
+		bool skipped = hidden->item[i].bytes * LITTLE < device->hidden_peak_bytes;
 
-		for (size_t k = 0; k < i && !told; k++)
-			told = is_alike(&hidden->item[k], &hidden->item[i]);
-		if (!told && names++ < PARTS_SHOWN)
+		for (size_t k = 0; k < i && !skipped; k++)
+			skipped = is_alike(&hidden->item[k], &hidden->item[i]);
+		if (!skipped && names++ < PARTS_SHOWN)
 			text = sl_answers_text(make->to, "%s%s%s", text, *text ? ", " : "", name_part(make->to, hidden, i, rest));
 	}
 	return names > PARTS_SHOWN ? sl_answers_text(make->to, "%s, and %u more", text, names - PARTS_SHOWN) : text;
@@ -400,23 +400,23 @@ static void note_warnings(struct sl_make *make)
 /* What the recorders themselves said, each sentence once. */
 static void note_recorders(struct sl_make *make)
 {
-	SL_VECTOR(const char *) told = {0};
+	SL_VECTOR(const char *) noted = {0};
 
 	for (unsigned i = 0; i < make->report->process_count; i++) {
 		const struct sl_defs *defs = &make->report->processes[i].trace->defs;
 
-		for (size_t k = 0; k < defs->notes.count && told.count < NOTES_TOLD; k++) {
+		for (size_t k = 0; k < defs->notes.count && noted.count < NOTES_TOLD; k++) {
 			size_t at = 0;
 
-			while (at < told.count && strcmp(told.item[at], defs->notes.item[k]) != 0)
+			while (at < noted.count && strcmp(noted.item[at], defs->notes.item[k]) != 0)
 				at++;
-			if (at < told.count)
+			if (at < noted.count)
 				continue;
-			*SL_PUSH(&told) = defs->notes.item[k];
+			*SL_PUSH(&noted) = defs->notes.item[k];
 			sl_answers_note(make->to, "%s: %s", SL_WHO(&make->report->processes[i]), defs->notes.item[k]);
 		}
 	}
-	free(told.item);
+	free(noted.item);
 }
 
 /* What the program itself calls its memory. */

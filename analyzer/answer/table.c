@@ -80,12 +80,12 @@ static void add_site(struct sl_owners *owners, struct sl_process *process, const
 		     const struct sl_leak_list_place *leak, uint64_t *kept)
 {
 	char line[SL_MAKE_LINE];
-	uint64_t taken = at_peak ? sl_roles_workspaces(process, site, true).bytes : 0, part = 0;
+	uint64_t workspace_bytes = at_peak ? sl_roles_workspaces(process, site, true).bytes : 0, part = 0;
 
 	line_of(line, process, site);
-	if (taken)
-		sl_owners_add(owners, (const char *[]){"cuBLAS", line}, 2, taken, 0);
-	bytes -= taken < bytes ? taken : bytes;
+	if (workspace_bytes)
+		sl_owners_add(owners, (const char *[]){"cuBLAS", line}, 2, workspace_bytes, 0);
+	bytes -= workspace_bytes < bytes ? workspace_bytes : bytes;
 	if (is_leak(process, site, leak))
 		part = bytes < *kept ? bytes : *kept;
 	if (part)
@@ -188,11 +188,11 @@ static void put_course(struct sl_answer *answer, const struct sl_line *line)
 	count = line->bin + 1 - line->first;
 	for (uint32_t c = 0; c < COURSE && c < count; c++) {
 		uint32_t columns = count < COURSE ? count : COURSE;
-		uint64_t most = 0;
+		uint64_t max_bytes = 0;
 
 		for (uint32_t b = line->first + count * c / columns; b < line->first + count * (c + 1) / columns; b++)
-			most = line->bins[b].max > most ? line->bins[b].max : most;
-		*SL_PUSH(&answer->table.course) = most;
+			max_bytes = line->bins[b].max > max_bytes ? line->bins[b].max : max_bytes;
+		*SL_PUSH(&answer->table.course) = max_bytes;
 	}
 }
 
@@ -227,7 +227,7 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	sl_owners_free(&owners);
 }
 
-static uint64_t known(uint64_t bytes)
+static uint64_t or_zero(uint64_t bytes)
 {
 	return bytes == SL_UNKNOWN ? 0 : bytes;
 }
@@ -239,11 +239,11 @@ static void put_beside(struct sl_answer *answer, const struct sl_account *accoun
 	const struct {
 		uint64_t bytes;
 		const char *name;
-	} parts[] = {{known(account->context), "CUDA context"},
-		     {known(account->modules), "code"},
-		     {known(account->aside), "set aside by a limit"},
-		     {known(account->rounding), "rounding"}};
-	uint64_t unit, left = known(free_bytes) < rest ? known(free_bytes) : rest, sum = 0;
+	} parts[] = {{or_zero(account->context), "CUDA context"},
+		     {or_zero(account->modules), "code"},
+		     {or_zero(account->aside), "set aside by a limit"},
+		     {or_zero(account->rounding), "rounding"}};
+	uint64_t unit, left = or_zero(free_bytes) < rest ? or_zero(free_bytes) : rest, sum = 0;
 	const char *name = NULL;
 	unsigned count = 0, at = 0;
 	char text[200];
@@ -281,7 +281,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	bool at_peak = device && device->known_peak == oom->live_bytes &&
 		       device->torch_at_peak.allocated_bytes == oom->torch.allocated_bytes,
 	     card = oom->total_bytes != SL_UNKNOWN && !account->own_limit;
-	uint64_t own = 0, rest, limit = known(account->own_limit), total = card ? oom->total_bytes : limit ?: oom->live_bytes, bytes;
+	uint64_t own = 0, rest, limit = or_zero(account->own_limit), total = card ? oom->total_bytes : limit ?: oom->live_bytes, bytes;
 	const struct sl_owner *owner = NULL;
 	const struct sl_site *site = NULL;
 	struct sl_owners owners;
@@ -294,7 +294,7 @@ void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	while (!at_peak && (owner = sl_owners_at_error(process, oom, owner, &site)))
 		if (owner->bytes && sl_owners_shows(process, site))
 			add_site(&owners, process, site, owner->bytes, false, NULL, &(uint64_t){0});
-	if (known(account->cached) && !oom->of_framework)
+	if (or_zero(account->cached) && !oom->of_framework)
 		add_rests(&owners, process, &oom->torch, sl_model_rest_name(&oom->torch), account->cached);
 	sl_owners_sort(&owners);
 	for (uint32_t row = owners.share.item[0].child; row; row = owners.share.item[row].sibling)

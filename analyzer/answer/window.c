@@ -23,15 +23,15 @@ static uint64_t tensors_of(const struct sl_device_state *device)
 /* The device on which most was asked for; NULL: nothing was. */
 static const struct sl_device_state *fullest(const struct sl_process *process)
 {
-	const struct sl_device_state *most = NULL;
+	const struct sl_device_state *largest = NULL;
 
 	for (int d = 1; d <= SL_DEVICES_MAX; d++) {
 		const struct sl_device_state *state = process->model->devices[d];
 
-		if (state && state->known_peak && (!most || tensors_of(state) > tensors_of(most)))
-			most = state;
+		if (state && state->known_peak && (!largest || tensors_of(state) > tensors_of(largest)))
+			largest = state;
 	}
-	return most;
+	return largest;
 }
 
 static void say_fit(struct sl_make *make, struct sl_answer *answer, const struct sl_fit_recording *recording)
@@ -200,15 +200,15 @@ void sl_make_windows(struct sl_make *make)
 {
 	for (unsigned i = 0; i < make->report->process_count; i++) {
 		struct sl_process *process = &make->report->processes[i];
-		bool told = false;
+		bool found = false;
 
 		for (size_t k = 0; k < make->to->item.count; k++)
 			if (make->to->item.item[k]->process == (int)i && make->to->item.item[k]->word < SL_WORD_OK) {
-				told = true;
+				found = true;
 				if (make->report->process_count == 1 && !make->to->item.item[k]->label[SL_LABEL_NEED].count)
 					ask_fit(make, make->to->item.item[k], process);
 			}
-		if (!told)
+		if (!found)
 			add_window(make, process);
 	}
 }
