@@ -36,6 +36,7 @@ static const char *why_not(const struct sl_launch *run)
 	       : run->report || run->gate		    ? "goes without --report and --gate"
 	       : run->push || run->watch_count		    ? "goes without --push and --watch"
 	       : strchr(run->options.output, '%')	    ? "wants an --output without %"
+	       : strchr(run->dry, '%')			    ? "wants a --dry=CARD without %"
 	       : run->against && run->largest_count	    ? "goes without --largest"
 	       : run->against && strchr(run->dry, ',')	    ? "goes with one card"
 	       : run->against && access(run->against, X_OK) ? "wants the bin/python of another environment"
@@ -65,23 +66,18 @@ static int start_tries(const struct sl_launch *run, char **argv)
 		return SL_LAUNCH_FAILED;
 	to[count++] = analyzer;
 	to[count++] = "try";
-	to[count++] = "--cards";
+	to[count++] = "--";
 	to[count++] = (char *)run->dry;
-	to[count++] = "--output";
 	to[count++] = (char *)run->options.output;
-	if (run->options.quiet)
-		to[count++] = "--quiet";
+	to[count++] = run->options.quiet ? "quiet" : "";
 	if (run->against) { /* in the job's PATH, whatever folder it changes to */
 		if (*run->against != '/' && getcwd(other, sizeof(other) / 2))
 			strcat(other, "/");
 		strncat(other, run->against, sizeof(other) / 2 - 1);
-		to[count++] = "--other";
-		to[count++] = other;
 	}
-	for (unsigned i = 0; i < run->largest_count; i++) {
-		to[count++] = "--range";
+	to[count++] = other;
+	for (unsigned i = 0; i < run->largest_count; i++)
 		to[count++] = (char *)run->largest[i];
-	}
 	to[count++] = "--";
 	to[count++] = self;
 	for (size_t i = 1; i < words; i++)

@@ -366,8 +366,8 @@ struct sl_answers *sl_answer_against(struct sl_trial *const asked[2], struct sl_
 	else
 		sl_answer_headline(answer, a.total ? "no line asks for more than in the other environment"
 						   : "it holds as much as in the other environment");
-	sl_answer_say(answer, SL_LABEL_WHY, "It held %s, and %s in the other environment.", SL_ANSWER_SIZE(ran[1]->held),
-		      SL_ANSWER_SIZE(ran[0]->held));
+	sl_answer_say(answer, SL_LABEL_WHY, "It held %s, and %s in the other environment.", SL_ANSWER_SIZE(ran[1]->peak),
+		      SL_ANSWER_SIZE(ran[0]->peak));
 	sl_answer_say(answer, SL_LABEL_CARDS, "It %s the %s; there it %s%s.", fits[asked[1]->fit].text, asked[1]->card_name,
 		      fits[asked[0]->fit].text, asked[0] != ran[0] ? ". The lines were compared on a card with room for both" : "");
 	for (size_t i = 1; i < a.change.count && i < SL_NAMED; i++)

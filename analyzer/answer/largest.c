@@ -10,21 +10,14 @@
 
 #define MIB ((uint64_t)1 << 20)
 
-static const struct sl_largest_device devices[] = {
-#define CARD(id, name, measured, memory, major, minor, multiprocessors, threads, shared, shared_optin, l2, blocks, context_low,    \
-	     context_high, kernels_low, kernels_high)                                                                              \
-	{#id, (memory)*MIB, ((context_low) + (kernels_low)) * MIB, ((context_high) + (kernels_high)) * MIB},
+static const struct device {
+	const char *id;
+	uint64_t memory; /* bytes */
+} devices[] = {
+#define CARD(id, name, measured, memory, ...) {#id, (memory)*MIB},
 #include "dry/cards.def"
 #undef CARD
 };
-
-struct sl_largest_device sl_largest_device(const char *id)
-{
-	for (size_t i = 0; i < SL_COUNT(devices); i++)
-		if (!strcasecmp(devices[i].id, id))
-			return devices[i];
-	return (struct sl_largest_device){.id = id};
-}
 
 const char *sl_largest_device_of(uint64_t memory)
 {
@@ -36,10 +29,10 @@ const char *sl_largest_device_of(uint64_t memory)
 
 const char *sl_largest_device_beside(uint64_t memory, bool more)
 {
-	const struct sl_largest_device *found = NULL;
+	const struct device *found = NULL;
 
 	for (size_t i = 0; i < SL_COUNT(devices); i++) {
-		const struct sl_largest_device *card = &devices[i];
+		const struct device *card = &devices[i];
 
 		if ((card->memory >= memory) == more && (!found || (card->memory < found->memory) == more))
 			found = card;
@@ -54,8 +47,8 @@ static const char *list(struct sl_answer *answer, const struct sl_largest *l, bo
 
 	for (unsigned c = 0; c < l->cards; c++) {
 		const struct sl_largest_card *is = &l->row[0][c];
-		const struct sl_trial *trial = maybe ? is->maybe : is->most;
-		bool ends = !is->next && (maybe || !is->maybe);
+		const struct sl_trial *trial = maybe ? is->may : is->fits;
+		bool ends = !is->next && (maybe || !is->may);
 
 		if (trial)
 			text = sl_answers_text(answer->of, "%s%s%ld%s on the %s", text, *text ? ", " : "", trial->value[0],
@@ -73,31 +66,34 @@ static void say(struct sl_answer *answer, enum sl_said_as label, const struct sl
 /* What a value that does not fit fails of, and at which line.  The first card's failed request is the stack of the answer. */
 static void say_next(struct sl_answer *answer, const struct sl_trial *next, const char *card)
 {
-	const struct sl_answer_line *line = &next->line;
-	const char *place = sl_answers_text(answer->of, "%s:%u", line->file ?: "", line->line), *why = next->why ?: "", *text = why;
+	const struct sl_answer_line *line = next->line;
+	const char *why = next->why ?: "", *place;
 
-	if (!answer->frames && line->file)
-		sl_answer_frame(answer, line);
-	if (line->file && line->mark && !strstr(why, "asks"))
-		text = sl_answers_text(answer->of, "%s %s", place, line->mark);
-	else if (line->file && !strstr(why, place))
-		text = sl_answers_text(answer->of, "%s, at %s", why, place);
-	say(answer, SL_LABEL_ELSE, next, card, sl_answers_text(answer->of, "%s.", text));
+	if (line && line->file) {
+		if (!answer->frames)
+			sl_answer_frame(answer, line);
+		place = sl_answers_text(answer->of, "%s:%u", line->file, line->line);
+		if (line->mark && !strstr(why, "asks"))
+			why = sl_answers_text(answer->of, "%s %s", place, line->mark);
+		else if (!strstr(why, place))
+			why = sl_answers_text(answer->of, "%s, at %s", why, place);
+	}
+	say(answer, SL_LABEL_ELSE, next, card, sl_answers_text(answer->of, "%s.", why));
 }
 
 static void say_card(struct sl_answer *answer, const struct sl_largest_card *is, const char *card)
 {
-	const struct sl_dry_need *need = is->most ? &is->most->need : NULL;
+	const struct sl_dry_need *need = is->fits ? &is->fits->need : NULL;
 	char span[SL_FORMAT_SPAN_BYTES];
 
 	if (need) {
 		sl_format_span(span, need->job + need->low, need->job + need->unsure + need->high);
-		say(answer, SL_LABEL_NEED, is->most, card,
+		say(answer, SL_LABEL_NEED, is->fits, card,
 		    sl_answers_text(answer->of, "%s of %s.", span, SL_ANSWER_SIZE(need->capacity)));
-		sl_answer_figure(answer, card, "value", (double)is->most->value[0]);
+		sl_answer_figure(answer, card, "value", (double)is->fits->value[0]);
 	}
-	if (need && is->most->why)
-		say(answer, SL_LABEL_OPEN, is->most, card, is->most->why);
+	if (need && is->fits->why)
+		say(answer, SL_LABEL_OPEN, is->fits, card, is->fits->why);
 	if (is->next)
 		say_next(answer, is->next, card);
 }
@@ -114,7 +110,7 @@ static void put_grid(struct sl_answer *answer, const struct sl_largest *l)
 		answer->grid.row[c].name = l->card_name[c];
 		for (unsigned r = 0; r < l->rows; r++)
 			*SL_PUSH(&answer->grid.row[c].bytes) =
-				l->row[r][c].most ? (uint64_t)l->row[r][c].most->value[0] : UINT64_MAX;
+				l->row[r][c].fits ? (uint64_t)l->row[r][c].fits->value[0] : UINT64_MAX;
 	}
 }
 
@@ -134,7 +130,7 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 		if (!l->other)
 			say_card(answer, &l->row[0][c], l->card_name[c]);
 		for (unsigned r = 0; r < l->rows; r++)
-			if (l->row[r][c].most && l->row[r][c].most->why)
+			if (l->row[r][c].fits && l->row[r][c].fits->why)
 				answer->word = SL_WORD_MAY_FIT;
 	}
 	maybe = l->other ? "" : list(answer, l, true);
@@ -149,8 +145,9 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 		sl_answer_headline(answer, "the largest %s is %s", l->name, list(answer, l, false));
 	if (l->other)
 		put_grid(answer, l);
-	if (l->course)
-		sl_answer_say(answer, SL_LABEL_NOTE, "%s", l->course);
+	if (l->falls)
+		sl_answer_say(answer, SL_LABEL_NOTE,
+			      "memory also falls with larger values: values beside the first that fails were tried too");
 	sl_answer_say(answer, SL_LABEL_RAN, "%u dry runs; each value above ran on its card", l->runs);
 	if (shown)
 		sl_answer_next(answer, sl_answers_text(answers, "what %s=%ld held there", l->name, shown->value[0]),

@@ -13,7 +13,7 @@
 #include "analyzer/faces/faces.h"
 #include "analyzer/source/source.h"
 
-#define ROOMY 1 /* another card with the traits of the one that was asked for */
+#define ROOMY 1 /* another card with the traits of the one that was asked for: agent/launcher/dry.c knows it */
 
 /* A trial's first value: the side. */
 static const char *const names[] = {"there", "here"};
@@ -32,45 +32,15 @@ static void fill_in(const struct sl_trials *all, const struct sl_trial *t, struc
 	if (!t->value[0]) {
 		const char *name = sl_paths_name(*word);
 		int folder = (int)(sl_paths_name(all->other) - all->other);
-		char *beside = sl_memory_print("%.*s%s", folder, all->other, name);
+		char *there = sl_memory_print("%.*s%s", folder, all->other, name);
 		bool python = !strncmp(name, "python", strlen("python"));
 
-		*SL_PUSH(&words->list) = python ? (char *)all->other : access(beside, X_OK) ? *word : beside;
+		*SL_PUSH(&words->list) = python ? (char *)all->other : access(there, X_OK) ? *word : there;
 		word++;
 		setenv("PATH", sl_memory_print("%.*s:%s", folder, all->other, getenv("PATH") ?: "/usr/local/bin:/usr/bin:/bin"), 1);
 	}
 	while (*word)
 		*SL_PUSH(&words->list) = *word++;
-}
-
-/* Writes a file of the card with more memory. */
-static bool make_roomy(struct sl_trials *all)
-{
-	const struct sl_largest_device *card = &all->card[0];
-	FILE *from = card->memory ? NULL : fopen(card->id, "re"), *file;
-	char line[400];
-
-	all->card[ROOMY].id = sl_memory_print("%s/roomy.card", all->output);
-	file = fopen(all->card[ROOMY].id, "we");
-	if (file && !from)
-		sl_escape_print(file, "like = %s\n", card->id);
-	while (file && from && fgets(line, sizeof(line), from))
-		fputs(line, file);
-	if (from)
-		fclose(from);
-	return file && fputs("\nmemory = 1000G\n", file) >= 0 && !fclose(file);
-}
-
-/* Replays the run up to the moment at which its fullest process had most tensors. */
-static void replay(struct sl_report *report, char **path)
-{
-	struct sl_pipeline_options options = {.quiet = true, .threads = 1};
-
-	sl_pipeline_run(report, path, 1, &options);
-	if (sl_timespan_unix(report, &(struct sl_timespan){.kind = SL_WHEN_TENSORS}, &options.until_unix_ns) &&
-	    options.until_unix_ns)
-		sl_native_again(report, path, 1, &options);
-	report->source = sl_source_new();
 }
 
 static int tell(struct sl_trial *trial[2][2], bool roomy)
@@ -79,13 +49,16 @@ static int tell(struct sl_trial *trial[2][2], bool roomy)
 	struct sl_report report[2] = {{0}};
 	struct sl_answers *answers;
 
-	for (unsigned side = 0; side < 2; side++)
-		replay(&report[side], &ran[side]->traces);
+	for (unsigned side = 0; side < 2; side++) {
+		struct sl_pipeline_options options = {.quiet = true, .threads = 1, .until_unix_ns = ran[side]->fullest_unix_ns};
+
+		sl_pipeline_run(&report[side], &ran[side]->traces, 1, &options);
+		report[side].source = sl_source_new();
+	}
 	answers = sl_answer_against(trial[0], ran, report);
 	sl_answer_next(answers->item.item[0], "every line that changed", "stormlog-analyze diff %s %s", ran[0]->traces,
 		       ran[1]->traces);
 	sl_terminal_show(answers);
-	sl_answers_free(answers);
 	return fflush(stdout) ? SL_EXIT_UNSAVED : SL_EXIT_FINE;
 }
 
@@ -96,7 +69,8 @@ int sl_trials_against(struct sl_trials *all)
 
 	all->name = name_trial;
 	all->rest = fill_in;
-	if (!make_roomy(all) || !sl_trials_begin(all))
+	all->card[ROOMY] = sl_memory_print("roomy:%s", all->card[0]);
+	if (!sl_trials_begin(all))
 		return sl_command_fail(SL_EXIT_UNSAVED, "%s: no run can be started", all->output);
 	for (unsigned card = 0; card <= roomy; card++) {
 		for (long side = 0; side < 2; side++) {
@@ -107,7 +81,7 @@ int sl_trials_against(struct sl_trials *all)
 						     side ? "the run with this environment" : "the run with the other environment");
 			roomy |= t->fit == SL_TRIAL_FAILS;
 		}
-		roomy &= !trial[0][0]->asks && !trial[0][1]->asks;
+		roomy &= !trial[0][0]->asks_free && !trial[0][1]->asks_free;
 	}
 	return tell(trial, roomy);
 }

@@ -22,8 +22,8 @@ struct sl_trials {
 	} range[SL_TRIAL_NAMES];
 	unsigned ranges, cards;
 	bool quiet;
-	char **words, **command; /* of the launcher, up to its "--"; of the program */
-	struct sl_largest_device card[SL_TRIAL_CARDS];
+	char **words, **command;	  /* of the launcher, up to its "--"; of the program */
+	const char *card[SL_TRIAL_CARDS]; /* an id, or a file of a card */
 
 	/* The name of a run's folder, malloc'ed. */
 	char *(*name)(const struct sl_trials *trials, const struct sl_trial *trial);
@@ -39,9 +39,8 @@ int sl_trials_against(struct sl_trials *trials);
 /* Before the first run: from here on this process starts no program, and writes no file. */
 bool sl_trials_begin(struct sl_trials *trials);
 
-/* Runs the launcher for the trial's card and values, and keeps what it showed.  A file beside its folder has its output. */
+/* Runs the launcher for the card and values, and tells what it showed.  A file beside its folder has its output.  It is there until the end. */
 struct sl_trial *sl_trial_run(const struct sl_trials *trials, unsigned card, const long value[SL_TRIAL_NAMES]);
-void sl_trial_free(struct sl_trial *trial);
 
 /* Says why the run, which is called that, has no answer; returns the exit status. */
 int sl_trial_fail(const struct sl_trial *trial, const char *run);

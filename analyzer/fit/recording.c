@@ -886,11 +886,10 @@ static void take(struct builder *b, const struct sl_item *item)
 	}
 }
 
-/* True: the program asks how much memory is free.  After an error PyTorch itself asks, for its message. */
-static bool asks_free(const struct builder *b)
+bool sl_fit_asks_free(const struct sl_model *model)
 {
-	const char *when = sl_defs_capability(&b->process->trace->defs, "free_memory_asked");
-	uint64_t first_oom = b->model->ooms.count ? b->model->ooms.item[0].time_ns : UINT64_MAX;
+	const char *when = sl_defs_capability(model->defs, "free_memory_asked");
+	uint64_t first_oom = model->ooms.count ? model->ooms.item[0].time_ns : UINT64_MAX;
 
 	return when && strtoull(when, NULL, 10) < first_oom;
 }
@@ -1005,7 +1004,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->device_total = state->total_bytes != SL_UNKNOWN ? state->total_bytes : device ? device->total_bytes : 0;
 	if (limit != UINT64_MAX && (limit < out->device_total || !out->device_total))
 		out->device_total = limit;
-	out->asks_free = asks_free(b);
+	out->asks_free = sl_fit_asks_free(b->model);
 	out->unsure = sl_dry_span(b->process->trace);
 	/* up to 2.9 setting a fraction asks for the device's size, which is seen */
 	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");

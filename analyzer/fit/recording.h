@@ -135,6 +135,10 @@ struct sl_fit_process {
 	struct sl_budget budget;
 };
 
+/* True: the program asks how much memory is free.  After an error PyTorch itself asks, for its message. */
+struct sl_model;
+bool sl_fit_asks_free(const struct sl_model *model);
+
 /* Reads a trace that is no snapshot; sl_fit_record (window.h) reads any. */
 void sl_fit_record_calls(struct sl_fit_process *process, struct sl_trace *trace, const char *session, bool alone);
 void sl_fit_forget(struct sl_fit_process *process);

@@ -141,7 +141,6 @@ struct sl_fits *sl_fits_of(struct sl_report *report, uint64_t capacity, unsigned
 		for (unsigned i = 0; i < fit.count; i++) {
 			struct sl_fits *one = add(&list, count, who, fit.recordings[i].device);
 
-			one->asks_free = fit.recordings[i].asks_free;
 			judge(one, process, &fit.recordings[i], capacity);
 		}
 		for (unsigned i = 0; i < fit.driver_count; i++)

@@ -362,7 +362,6 @@ enum sl_fits_verdict { SL_FITS_YES, SL_FITS_NO, SL_FITS_UNKNOWN };
 /* The answer for one device of a process. */
 struct sl_fits {
 	enum sl_fits_verdict verdict;
-	bool asks_free;			 /* the program asked how much memory is free: on another card it may go on otherwise */
 	char subject[120], message[400]; /* subject: which device; message: one line that begins with the numbers */
 	char file[400];			 /* source file of the request that fails; "": none */
 	uint32_t line;

@@ -30,7 +30,6 @@ MAY = {
     "analyzer/commands/browser.c": ("a byte to a process of ours", "write 1"),
     "analyzer/commands/collect.c": ("a ring, as it is", "fwrite 1"),
     "analyzer/commands/validate.c": ("JSON that base/json.c wrote", "fwrite 1"),
-    "analyzer/commands/against.c": ("the user's own file of a card, as it is", "fputs 1"),
     "analyzer/commands/trial.c": ("structs between processes of ours", "write 2"),
     "analyzer/exports/archive_write.c": ("a pack", "fwrite 5"),
     "analyzer/exports/perfetto.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),
