@@ -12,7 +12,7 @@
 
 struct sl_budget {
 	uint64_t left_ns;
-	bool said; /* set by the reader when it has reported that the budget is used up */
+	bool reported; /* set by the reader when it has reported that the budget is used up */
 };
 
 /* bytes: size on disk of what is to be read, without holes (sl_budget_size).  Time is charged from the last sl_budget_resume on. */

@@ -26,7 +26,7 @@ static int64_t known(uint64_t value)
 static const char *metadata(const struct sl_report *report, const char *key)
 {
 	const struct sl_header *header = &report->processes[0].trace->header;
-	const struct sl_said *said = sl_defs_said(report->processes[0].model->defs, key);
+	const struct sl_metadata *said = sl_defs_metadata(report->processes[0].model->defs, key);
 
 	if (said)
 		return said->value;

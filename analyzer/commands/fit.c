@@ -165,9 +165,9 @@ static void add_subject(struct sl_fit_result *result, const struct sl_fit_record
 		fputs("\r\033[K", stderr);
 	result->insteads = sl_memory_must(realloc(result->insteads, (result->subject_count + 1) * sizeof(*result->insteads)));
 	sl_fit_other_settings(&result->insteads[result->subject_count++], subject);
-	if (sl_fit_spent(subject) && !recording->budget->said)
+	if (sl_fit_spent(subject) && !recording->budget->reported)
 		sl_escape_print(stderr, "stormlog-analyze: %s: " SL_FIT_SPENT "\n", recording->trace->name);
-	recording->budget->said |= sl_fit_spent(subject);
+	recording->budget->reported |= sl_fit_spent(subject);
 }
 
 /* run: an index from sl_images_choose. */

@@ -1008,7 +1008,7 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	out->unsure = sl_dry_span(b->process->trace);
 	/* up to 2.9 setting a fraction asks for the device's size, which is seen */
 	out->blind = out->release >= SL_FIT_RELEASE(2, 10) && sl_defs_capability(&b->process->trace->defs, "memory_fraction");
-	out->doubt = sl_defs_said(&b->process->trace->defs, "dry.server.name") ? SL_SERVER_SIZES : doubt_of(b, out);
+	out->doubt = sl_defs_metadata(&b->process->trace->defs, "dry.server.name") ? SL_SERVER_SIZES : doubt_of(b, out);
 	out->budget = &b->process->budget;
 	b->process->recordings = sl_memory_must(realloc(b->process->recordings, (b->process->count + 1) * sizeof(*out)));
 	b->process->recordings[b->process->count++] = *out;

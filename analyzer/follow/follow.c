@@ -314,7 +314,7 @@ static bool is_unborn(const struct sl_trace *trace)
 
 	if (trace->ring.path || trace->footer_ns || header->watcher)
 		return false;
-	if (header->known)
+	if (header->is_known)
 		return lives(trace);
 	return !stat(trace->name, &st) && time(NULL) - st.st_mtime < SL_FOLLOW_YOUNG_S;
 }

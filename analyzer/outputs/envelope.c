@@ -31,7 +31,7 @@ static struct sl_value *output_metadata_value(struct sl_arena *arena, const stru
 	struct sl_value *object = sl_value_object(arena, header->metadata_count + (uint32_t)defs->metadata.count);
 
 	for (unsigned i = 0; i < header->metadata_count; i++)
-		if (!sl_defs_said(defs, header->metadata[i].name))
+		if (!sl_defs_metadata(defs, header->metadata[i].name))
 			sl_value_set(object, header->metadata[i].name, sl_value_of_text(header->metadata[i].value));
 	for (size_t i = 0; i < defs->metadata.count; i++)
 		sl_value_set(object, defs->metadata.item[i].key, sl_value_of_text(defs->metadata.item[i].value));

@@ -9,7 +9,7 @@ void sl_output_metadata(struct sl_json *j, const struct sl_model *model)
 	const struct sl_defs *defs = model->defs;
 
 	for (unsigned i = 0; i < header->metadata_count; i++)
-		if (!sl_defs_said(defs, header->metadata[i].name))
+		if (!sl_defs_metadata(defs, header->metadata[i].name))
 			sl_json_string(j, header->metadata[i].name, header->metadata[i].value);
 	for (size_t i = 0; i < defs->metadata.count; i++)
 		sl_json_string(j, defs->metadata.item[i].key, defs->metadata.item[i].value);

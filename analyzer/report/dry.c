@@ -135,7 +135,7 @@ static bool line_at(const struct sl_process *process, const char *begin, size_t 
 	const struct sl_defs *defs = process->model->defs;
 
 	for (size_t i = 0; i < defs->metadata.count; i++) {
-		const struct sl_said *entry = &defs->metadata.item[i];
+		const struct sl_metadata *entry = &defs->metadata.item[i];
 
 		if (strncmp(entry->key, begin, strlen(begin)) || index--)
 			continue;
@@ -184,7 +184,7 @@ bool sl_dry_uncounted(const struct sl_report *report, char *out, size_t size)
 
 const char *sl_dry_end(const struct sl_process *process)
 {
-	const struct sl_said *entry = sl_defs_said(process->model->defs, "dry.end");
+	const struct sl_metadata *entry = sl_defs_metadata(process->model->defs, "dry.end");
 
 	return entry ? entry->value : NULL;
 }
@@ -227,7 +227,7 @@ const char *sl_dry_until(const struct sl_report *report)
 /* SL_UNKNOWN: no PyTorch was loaded, or an earlier version recorded it. */
 static uint64_t steps_of(const struct sl_process *process)
 {
-	const struct sl_said *entry = sl_defs_said(process->model->defs, "dry.steps");
+	const struct sl_metadata *entry = sl_defs_metadata(process->model->defs, "dry.steps");
 
 	return entry ? strtoull(entry->value, NULL, 10) : SL_UNKNOWN;
 }
@@ -235,7 +235,7 @@ static uint64_t steps_of(const struct sl_process *process)
 /* "3 train.py:88, train.py:90": the last step with lines that read a value that decides an end, and those; NULL: none did. */
 static const char *deciding(const struct sl_process *process)
 {
-	const struct sl_said *entry = sl_defs_said(process->model->defs, "dry.late");
+	const struct sl_metadata *entry = sl_defs_metadata(process->model->defs, "dry.late");
 
 	return entry ? entry->value : NULL;
 }
@@ -394,7 +394,7 @@ static bool is_worker(const struct sl_report *report, const struct sl_process *p
 
 		started |= other->pid == header->ppid && header->host && other->host && !strcmp(header->host, other->host);
 	}
-	return started || sl_defs_said(process->model->defs, "dry.server.up");
+	return started || sl_defs_metadata(process->model->defs, "dry.server.up");
 }
 
 const char *sl_dry_unfinished(const struct sl_report *report)
@@ -423,7 +423,7 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 		worst = one < worst ? one : worst;
 	}
 	for (unsigned i = 0; worst == SL_ENDED_FAILED && i < report->process_count; i++) {
-		const struct sl_said *entry = sl_defs_said(report->processes[i].model->defs, "dry.refused");
+		const struct sl_metadata *entry = sl_defs_metadata(report->processes[i].model->defs, "dry.refused");
 
 		if (!entry || !entry->value)
 			continue;

@@ -12,7 +12,7 @@ static const char *read_text(const struct sl_report *report, const char *name)
 
 	snprintf(key, sizeof(key), "dry.server.%s", name);
 	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_said *one = sl_defs_said(report->processes[i].model->defs, key);
+		const struct sl_metadata *one = sl_defs_metadata(report->processes[i].model->defs, key);
 
 		if (one && one->value)
 			return one->value;

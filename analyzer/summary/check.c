@@ -55,7 +55,7 @@ static bool trace_is_sound(const struct sl_trace *trace)
 	EACH(struct sl_named, named, trace->defs.named)
 	if (named->count > SL_SYMBOL_DEPTH)
 		return false;
-	EACH(struct sl_said, entry, trace->defs.metadata)
+	EACH(struct sl_metadata, entry, trace->defs.metadata)
 	if (!entry->key)
 		return false;
 	return trace->status <= SL_STATUS_UNKNOWN;

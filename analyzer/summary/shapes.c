@@ -68,7 +68,7 @@ PLAIN(own_text, SL_SHAPE_OWN, 8);
 /* ---- the trace */
 SHAPE(hook, sl_hook, M(name), M(plain), M(verb), M(kind), M(family_name), M(family), M(oom), M(is_call));
 SHAPE(pair, sl_pair, M(name), M(value));
-SHAPE(header, sl_header, M(known), M(version), M(agent), M(host), M(boot_id), M(run_id), M(job_id), M(exe), M(cwd), M(tag), M(ring), M(started_ns),
+SHAPE(header, sl_header, AS(is_known, "known"), M(version), M(agent), M(host), M(boot_id), M(run_id), M(job_id), M(exe), M(cwd), M(tag), M(ring), M(started_ns),
       M(monotonic_ns), M(process_start), M(pid), M(ppid), M(rank), M(local_rank), M(world_size), M(restart), M(unknown_verbs), M(unknown_kinds),
       KEPT(argv, argc, text), KEPT(metadata, metadata_count, pair), KEPT(settings, setting_count, pair),
       KEPT(environment, environment_count, pair), KEPT(system, system_count, pair), KEPT(dry, dry_count, pair), KEPT(hooks, hook_count, hook));
@@ -83,11 +83,11 @@ SHAPE(device, sl_device, M(ordinal), M(family), M(name), M(uuid), M(pci), M(tota
 SHAPE(thread, sl_thread, M(id), M(tid), M(name));
 SHAPE(communicator, sl_communicator, M(handle), M(ns), M(rank), M(world_size), M(device), M(name));
 SHAPE(capability, sl_capability, M(name), M(value));
-SHAPE(said, sl_said, M(key), M(value));
+SHAPE(metadata, sl_metadata, M(key), M(value));
 SHAPE(defs, sl_defs, VECTOR(texts, text), VECTOR(frames, frame), VECTOR(files, text), VECTOR(pythons, python), VECTOR(natives, native), VECTOR(named, named), VECTOR(modules, module),
       M(cut_names),
       VECTOR(evals, eval), VECTOR(devices, device), VECTOR(threads, thread), VECTOR(communicators, communicator),
-      VECTOR(capabilities, capability), VECTOR(notes, text), VECTOR(metadata, said));
+      VECTOR(capabilities, capability), VECTOR(notes, text), VECTOR(metadata, metadata));
 PUBLIC(sl_shape_damage, sl_damage, M(count), FIXED(line, lines, own_text), M(damaged), M(readable), M(lost_events));
 SHAPE(folded, sl_folded, M(through), M(until_ns));
 PUBLIC(sl_shape_trace, sl_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, sl_shape_damage), M(status), M(how), M(footer_ns), M(exited), IN(folded, folded),

@@ -423,7 +423,7 @@ static const char *read_process(struct sl_process *process, const msgpack_object
 	struct sl_trace *trace = process->trace;
 	struct sl_model *model = process->model = sl_replay_blank(&trace->header, &trace->defs);
 
-	if (!trace->header.known || !trace->name)
+	if (!trace->header.is_known || !trace->name)
 		return "a process without a header";
 	read_part(map, "timeline", &sl_shape_lines, &lines, model);
 	give_lines(&model->timeline, &lines);

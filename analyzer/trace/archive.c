@@ -22,7 +22,7 @@ struct opened {
 };
 
 static SL_VECTOR(struct opened) packs;
-static struct sl_map known;   /* by path: index into packs + 1 */
+static struct sl_map by_path; /* by path: index into packs + 1 */
 static char within[PATH_MAX]; /* the folder of all of them; "": none yet */
 static bool goes_on;
 static int unsaved; /* errno */
@@ -48,7 +48,7 @@ static void remove_all(void)
 	for (size_t i = 0; i < packs.count; i++)
 		remove_one(&packs.item[i]);
 	free(packs.item);
-	sl_map_free(&known);
+	sl_map_free(&by_path);
 	rmdir(within);
 	sl_save_finished(within);
 }
@@ -185,7 +185,7 @@ static const char *unpack(FILE *in, const char *path)
 						 : "the pack is torn or damaged",
 				pack.members.count);
 	*SL_PUSH(&packs) = pack;
-	*sl_map_at(&known, path) = packs.count;
+	*sl_map_at(&by_path, path) = packs.count;
 	return pack.folder;
 }
 
@@ -212,7 +212,7 @@ static const char *convert(FILE *in, const char *path)
 		how.unwritten = errno, fine = false;
 	if (fine) {
 		*SL_PUSH(&packs) = pack;
-		*sl_map_at(&known, path) = packs.count;
+		*sl_map_at(&by_path, path) = packs.count;
 		return pack.folder;
 	}
 	remove_one(&pack);
@@ -222,7 +222,7 @@ static const char *convert(FILE *in, const char *path)
 	} else {
 		*SL_PUSH(&packs) = (struct opened){
 			.why = sl_memory_print("offset %llu: %s", (unsigned long long)how.offset, how.why), .bytes = st.st_size};
-		*sl_map_at(&known, path) = packs.count;
+		*sl_map_at(&by_path, path) = packs.count;
 	}
 	errno = how.unwritten;
 	return NULL;
@@ -230,7 +230,7 @@ static const char *convert(FILE *in, const char *path)
 
 const char *sl_archive_why(const char *path)
 {
-	size_t at = sl_map_find(&known, path);
+	size_t at = sl_map_find(&by_path, path);
 
 	return at ? packs.item[at - 1].why : NULL;
 }
@@ -249,7 +249,7 @@ const char *sl_archive_open(const char *path)
 {
 	char magic[sizeof(SL_PACK_MAGIC)];
 	const char *folder = NULL;
-	size_t at = sl_map_find(&known, path);
+	size_t at = sl_map_find(&by_path, path);
 	struct stat st;
 	int error = 0;
 	FILE *in;
@@ -313,10 +313,10 @@ const char *sl_archive_member(const char *file)
 
 void sl_archive_close(const char *path)
 {
-	size_t at = sl_map_find(&known, path);
+	size_t at = sl_map_find(&by_path, path);
 
 	if (!at)
 		return;
 	remove_one(&packs.item[at - 1]);
-	*sl_map_at(&known, path) = 0;
+	*sl_map_at(&by_path, path) = 0;
 }

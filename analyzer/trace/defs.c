@@ -82,12 +82,12 @@ static void defs_add_module(struct sl_defs *defs, const struct sl_module *found,
 	if (gone) {
 		defs->left = true;
 	} else if ((place.object = module_of(defs, &module)) < defs->modules.count) {
-		struct sl_module *known = &defs->modules.item[place.object];
+		struct sl_module *earlier = &defs->modules.item[place.object];
 
-		place.moved = (uint32_t)(known->base >> SL_MAPPED_BITS);
+		place.moved = (uint32_t)(earlier->base >> SL_MAPPED_BITS);
 		module.end |= (uint64_t)place.moved << SL_MAPPED_BITS;
-		if (known->end < module.end) {
-			known->end = module.end;
+		if (earlier->end < module.end) {
+			earlier->end = module.end;
 			defs->spans_of = 0;
 		}
 	} else {
@@ -183,14 +183,14 @@ int sl_defs_module(const struct sl_defs *defs, uint64_t address)
 #define ENTRY	     32	  /* what a definition takes beside its texts */
 #define FRAMES_MAX   1024 /* of a stack: outer ones are cut off; the agent writes 256 at most */
 
-/* most: the agent writes no more bytes. */
-static const char *text_up_to(struct sl_defs *defs, const msgpack_object *map, const char *key, uint32_t most)
+/* limit: the agent writes no more bytes. */
+static const char *text_up_to(struct sl_defs *defs, const msgpack_object *map, const char *key, uint32_t limit)
 {
 	struct sl_span span = sl_object_text(map, key);
 
-	if (span.size > most) {
+	if (span.size > limit) {
 		defs->cut_names++;
-		span.size = most;
+		span.size = limit;
 	}
 	return span.text ? sl_pool_try(span.text, span.size) : NULL;
 }
@@ -424,15 +424,15 @@ static const char *value_text(struct sl_defs *defs, const msgpack_object *map)
 
 static void add_capability(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
-	struct sl_capability said = {text_of(defs, map, "name"), value_text(defs, map)};
+	struct sl_capability capability = {text_of(defs, map, "name"), value_text(defs, map)};
 
-	for (size_t i = 0; said.name && i < defs->capabilities.count; i++)
-		if (!strcmp(defs->capabilities.item[i].name, said.name)) {
-			defs->capabilities.item[i].value = said.value;
+	for (size_t i = 0; capability.name && i < defs->capabilities.count; i++)
+		if (!strcmp(defs->capabilities.item[i].name, capability.name)) {
+			defs->capabilities.item[i].value = capability.value;
 			return;
 		}
-	if (said.name && !is_full(defs, defs->capabilities.count))
-		*PUSH(defs->capabilities) = said;
+	if (capability.name && !is_full(defs, defs->capabilities.count))
+		*PUSH(defs->capabilities) = capability;
 }
 
 static void add_note(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
@@ -443,7 +443,7 @@ static void add_note(struct sl_defs *defs, const msgpack_object *map, uint64_t i
 		*PUSH(defs->notes) = text;
 }
 
-struct sl_said *sl_defs_said(const struct sl_defs *defs, const char *key)
+struct sl_metadata *sl_defs_metadata(const struct sl_defs *defs, const char *key)
 {
 	for (size_t i = 0; i < defs->metadata.count; i++)
 		if (!strcmp(defs->metadata.item[i].key, key))
@@ -453,15 +453,15 @@ struct sl_said *sl_defs_said(const struct sl_defs *defs, const char *key)
 
 static void add_metadata(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
 {
-	struct sl_said said = {text_of(defs, map, "key"), text_of(defs, map, "value")}, *before;
+	struct sl_metadata entry = {text_of(defs, map, "key"), text_of(defs, map, "value")}, *before;
 
-	if (!said.key)
+	if (!entry.key)
 		return;
-	before = sl_defs_said(defs, said.key);
+	before = sl_defs_metadata(defs, entry.key);
 	if (before)
-		before->value = said.value;
+		before->value = entry.value;
 	else if (!is_full(defs, defs->metadata.count))
-		*PUSH(defs->metadata) = said;
+		*PUSH(defs->metadata) = entry;
 }
 
 static void *own(const void *shared, size_t bytes)

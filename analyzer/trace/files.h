@@ -58,11 +58,11 @@ bool sl_image_written(const struct sl_image *image, int64_t since);
 bool sl_image_lives(const struct sl_image *image);
 
 /* The other files of a process, of which one was named.  Each folder is read once.  All zeroes is empty. */
-struct sl_beside {
+struct sl_siblings {
 	struct sl_map folders, stems;
 };
 
-struct sl_beside_files {
+struct sl_sibling_files {
 	SL_VECTOR(char *) paths; /* in no order */
 	bool given;
 };
@@ -99,13 +99,13 @@ struct sl_images {
 	SL_VECTOR(char *) links;     /* links under a trace's name */
 	SL_VECTOR(char *) empty;     /* paths that the user named, without a trace */
 	SL_VECTOR(char *) broken;    /* the path that the user named, below which is what `copies` calls damaged */
-	uint64_t known;		     /* grows with all that tells that a path is not empty */
+	uint64_t found_count;	     /* grows with all that tells that a path is not empty */
 	bool one_is_enough;	     /* the search ends with the first */
 	bool copies_too;  /* copies are kept: who reads all parts of a summary finds them, since a part does not see the others */
 	bool packs_apart; /* packs in folders are listed and not opened */
 	SL_VECTOR(char *) summaries, packs; /* packs: of folders */
 	struct sl_map stems, met;	    /* index into images + 1; files and folders, whatever their path */
-	struct sl_beside beside;	    /* of files that the user named */
+	struct sl_siblings siblings;	    /* of files that the user named */
 };
 
 /* Adds what lies at path; false: it does not exist (errno).  A path without traces adds nothing. */

@@ -149,12 +149,12 @@ static void read_kinds(struct sl_header *header, const msgpack_object *map)
 	header->same_kinds = true;
 	header->kind_count = kinds ? kinds->via.array.size : SL_KIND_COUNT;
 	for (unsigned i = 0; i < 256; i++) {
-		unsigned known = kinds ? KNOWN(kinds, i, sl_event_kinds, SL_KIND_COUNT) : i;
+		unsigned kind = kinds ? KNOWN(kinds, i, sl_event_kinds, SL_KIND_COUNT) : i;
 
-		header->kinds[i] = known < SL_KIND_COUNT ? known : SL_KIND_unknown;
-		if (i < header->kind_count && known != i)
+		header->kinds[i] = kind < SL_KIND_COUNT ? kind : SL_KIND_unknown;
+		if (i < header->kind_count && kind != i)
 			header->same_kinds = false;
-		header->unknown_kinds += i < header->kind_count && known == SL_KIND_COUNT;
+		header->unknown_kinds += i < header->kind_count && kind == SL_KIND_COUNT;
 	}
 }
 
@@ -224,7 +224,7 @@ static bool header_identify(struct sl_header *header, const msgpack_object *map)
 	header->local_rank = sl_object_i64(map, "local_rank", -1);
 	header->world_size = sl_object_i64(map, "world_size", -1);
 	header->restart = sl_object_i64(map, "restart", -1);
-	header->known = true;
+	header->is_known = true;
 	return true;
 }
 
@@ -313,7 +313,7 @@ static bool peek_file(const char *path, struct sl_header *header)
 	sl_inflate_free(&inflate);
 	sl_frames_close(&frames);
 	sl_damage_free(&damage);
-	return header->known;
+	return header->is_known;
 }
 
 bool sl_image_header(const struct sl_image *image, struct sl_header *header)
@@ -338,7 +338,7 @@ bool sl_image_header(const struct sl_image *image, struct sl_header *header)
 	msgpack_zone_destroy(&zone);
 	sl_ring_free(&ring);
 	sl_damage_free(&damage);
-	return header->known;
+	return header->is_known;
 }
 
 static bool is_older(const char *path, int64_t since)

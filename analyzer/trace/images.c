@@ -90,34 +90,34 @@ unsigned sl_images_segment(const char *path)
 	return segment;
 }
 
-static uintptr_t *files_of(struct sl_beside *beside, const char *path)
+static uintptr_t *files_of(struct sl_siblings *siblings, const char *path)
 {
 	unsigned segment;
 	char *stem = names_stem(path, &segment);
-	uintptr_t *at = sl_map_at(&beside->stems, stem);
+	uintptr_t *at = sl_map_at(&siblings->stems, stem);
 
 	free(stem);
 	return at;
 }
 
 /* folder: with its slash; "" is the current one. */
-static void list(struct sl_beside *beside, const char *folder)
+static void list(struct sl_siblings *siblings, const char *folder)
 {
 	struct dirent *entry;
 	DIR *dir = opendir(*folder ? folder : ".");
 
 	while (dir && (entry = readdir(dir))) {
-		struct sl_beside_files *files;
+		struct sl_sibling_files *files;
 		uintptr_t *at;
 		char *path;
 
 		if (!sl_images_is_trace(entry->d_name))
 			continue;
 		path = sl_memory_print("%s%s", folder, entry->d_name);
-		at = files_of(beside, path);
+		at = files_of(siblings, path);
 		if (!*at)
 			*at = (uintptr_t)sl_memory_must(calloc(1, sizeof(*files)));
-		files = (struct sl_beside_files *)*at;
+		files = (struct sl_sibling_files *)*at;
 		*SL_PUSH(&files->paths) = path;
 	}
 	if (dir)
@@ -128,38 +128,38 @@ static void list(struct sl_beside *beside, const char *folder)
  * The traces and ring of the process whose trace or ring `path` is, this one among them; NULL: they were given before, or the
  * folder cannot be listed.  Valid until the end.
  */
-static const struct sl_beside_files *siblings_once(struct sl_beside *beside, const char *path)
+static const struct sl_sibling_files *siblings_once(struct sl_siblings *siblings, const char *path)
 {
 	const char *slash = strrchr(path, '/');
 	char *folder = sl_memory_print("%.*s", slash ? (int)(slash + 1 - path) : 0, path);
-	uintptr_t *listed = sl_map_at(&beside->folders, folder);
-	struct sl_beside_files *files;
+	uintptr_t *listed = sl_map_at(&siblings->folders, folder);
+	struct sl_sibling_files *files;
 
 	if (!*listed) {
 		*listed = 1;
-		list(beside, folder);
+		list(siblings, folder);
 	}
 	free(folder);
-	files = (struct sl_beside_files *)*files_of(beside, path);
+	files = (struct sl_sibling_files *)*files_of(siblings, path);
 	if (!files || files->given)
 		return NULL;
 	files->given = true;
 	return files;
 }
 
-static void free_siblings(struct sl_beside *beside)
+static void free_siblings(struct sl_siblings *siblings)
 {
 	const char *stem;
 
-	for (size_t at = 0; (stem = sl_map_next(&beside->stems, &at));) {
-		struct sl_beside_files *files = (struct sl_beside_files *)sl_map_find(&beside->stems, stem);
+	for (size_t at = 0; (stem = sl_map_next(&siblings->stems, &at));) {
+		struct sl_sibling_files *files = (struct sl_sibling_files *)sl_map_find(&siblings->stems, stem);
 
 		if (files)
 			SL_DROP_EACH(&files->paths);
 		free(files);
 	}
-	sl_map_free(&beside->stems);
-	sl_map_free(&beside->folders);
+	sl_map_free(&siblings->stems);
+	sl_map_free(&siblings->folders);
 }
 
 #define DEPTH_MAX 4
@@ -167,13 +167,13 @@ static void free_siblings(struct sl_beside *beside)
 /* True, and reported once: the search has reached its limit and ends. */
 static bool too_many(struct sl_images *folder, const char *path)
 {
-	uint64_t most = sl_budget_files();
+	uint64_t limit = sl_budget_files();
 
-	if (++folder->looked_at == most + 1)
+	if (++folder->looked_at == limit + 1)
 		sl_damage_add(&folder->copies, path, -1, "more than %llu files and folders; from here on they are not read",
-			      (unsigned long long)most);
-	folder->known += folder->looked_at > most;
-	return folder->looked_at > most;
+			      (unsigned long long)limit);
+	folder->found_count += folder->looked_at > limit;
+	return folder->looked_at > limit;
 }
 
 /* False: the file or folder was met before, under this or another path or link. */
@@ -184,7 +184,7 @@ static bool is_new(struct sl_images *folder, dev_t device, ino_t number)
 
 	snprintf(identity, sizeof(identity), "%llx:%llx", (unsigned long long)device, (unsigned long long)number);
 	met = sl_map_at(&folder->met, identity);
-	folder->known += *met != 0;
+	folder->found_count += *met != 0;
 	return !(*met)++;
 }
 
@@ -240,15 +240,15 @@ static void add_trace(struct sl_images *folder, const char *path)
 }
 
 /* The folder of a file that the user did not name, and whose else it may be: the owner of the one that he named. */
-struct beside {
+struct parent {
 	struct stat in;
 	uid_t named;
 };
 
-/* beside NULL: the user named it. */
-static bool is_trusted(struct sl_images *folder, const char *path, const struct beside *beside)
+/* parent NULL: the user named it. */
+static bool is_trusted(struct sl_images *folder, const char *path, const struct parent *parent)
 {
-	if (!beside || !sl_paths_is_strangers(path, &beside->in, beside->named))
+	if (!parent || !sl_paths_is_strangers(path, &parent->in, parent->named))
 		return true;
 	*SL_PUSH(&folder->strangers) = strdup(path);
 	return false;
@@ -324,17 +324,17 @@ static bool leads_to_ours(struct sl_images *folder, const char *path)
 	return leads;
 }
 
-static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct beside *beside)
+static void add_file(struct sl_images *folder, const char *path, dev_t device, ino_t number, const struct parent *parent)
 {
-	bool snapshot = sl_images_may_be_snapshot(path), told = sl_summaries_named(path),
-	     log = folder->packs_apart && beside && names_may_be_log(path), packed = snapshot || log || sl_images_is_pack(path);
+	bool snapshot = sl_images_may_be_snapshot(path), is_summary = sl_summaries_named(path),
+	     log = folder->packs_apart && parent && names_may_be_log(path), packed = snapshot || log || sl_images_is_pack(path);
 
 	if (!(log || is_ours(path)) || (snapshot && !sl_archive_is_snapshot(path)))
 		return;
-	folder->known++;
-	if (!is_trusted(folder, path, beside) || !is_new(folder, device, number))
+	folder->found_count++;
+	if (!is_trusted(folder, path, parent) || !is_new(folder, device, number))
 		return;
-	if (told)
+	if (is_summary)
 		add_summary(folder, path);
 	else if (packed)
 		*SL_PUSH(&folder->packs) = strdup(path);
@@ -351,7 +351,7 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 		    struct level *below)
 {
 	struct stat st = {.st_dev = in->st_dev, .st_ino = entry->d_ino, .st_mode = S_IFREG};
-	const struct beside beside = {*in, in->st_uid};
+	const struct parent parent = {*in, in->st_uid};
 
 	if (entry->d_type != DT_REG && stat(path, &st)) {
 		if (errno == EACCES) /* a link that we may not follow */
@@ -359,8 +359,8 @@ static void look_at(struct sl_images *folder, const char *path, const struct dir
 		return;
 	}
 	if (S_ISREG(st.st_mode) && (entry->d_type == DT_REG || leads_to_ours(folder, path)))
-		add_file(folder, path, st.st_dev, st.st_ino, &beside);
-	else if (S_ISDIR(st.st_mode) && is_trusted(folder, path, &beside) && is_new(folder, st.st_dev, st.st_ino))
+		add_file(folder, path, st.st_dev, st.st_ino, &parent);
+	else if (S_ISDIR(st.st_mode) && is_trusted(folder, path, &parent) && is_new(folder, st.st_dev, st.st_ino))
 		*SL_PUSH(&below->folders) = strdup(path);
 }
 
@@ -441,7 +441,7 @@ static void add_folder(struct sl_images *folder, const char *path)
 		add_pack(folder, folder->packs.item[at]);
 }
 
-static struct beside beside_of(const char *path)
+static struct parent parent_of(const char *path)
 {
 	struct stat named = {0}, in = {0};
 	char *folder = strdup(path);
@@ -449,13 +449,13 @@ static struct beside beside_of(const char *path)
 	lstat(path, &named);
 	stat(dirname(folder), &in);
 	free(folder);
-	return (struct beside){in, named.st_uid};
+	return (struct parent){in, named.st_uid};
 }
 
 static bool add(struct sl_images *folder, const char *path)
 {
-	const struct sl_beside_files *files;
-	struct beside where;
+	const struct sl_sibling_files *files;
+	struct parent where;
 	struct stat st;
 
 	if (stat(path, &st))
@@ -475,8 +475,8 @@ static bool add(struct sl_images *folder, const char *path)
 		return true;
 	}
 	/* A file named alone brings in the other files of its process. */
-	where = beside_of(path);
-	files = siblings_once(&folder->beside, path);
+	where = parent_of(path);
+	files = siblings_once(&folder->siblings, path);
 	for (size_t i = 0; files && i < files->paths.count && !too_many(folder, path); i++)
 		if (strcmp(files->paths.item[i], path) != 0 && !stat(files->paths.item[i], &st) && S_ISREG(st.st_mode) &&
 		    leads_to_ours(folder, files->paths.item[i]))
@@ -486,15 +486,15 @@ static bool add(struct sl_images *folder, const char *path)
 
 bool sl_images_add(struct sl_images *folder, const char *path)
 {
-	size_t strangers = folder->strangers.count, closed = folder->closed.count, said = folder->copies.count;
+	size_t strangers = folder->strangers.count, closed = folder->closed.count, copies = folder->copies.count;
 	bool damaged = folder->copies.damaged, found;
-	uint64_t known = folder->known;
+	uint64_t found_count = folder->found_count;
 
 	found = add(folder, path);
 
 	tell_strangers(folder, strangers);
 	tell_closed(folder, closed);
-	if (found && folder->known == known && folder->copies.count == said)
+	if (found && folder->found_count == found_count && folder->copies.count == copies)
 		*SL_PUSH(&folder->empty) = strdup(path);
 	if (folder->copies.damaged && !damaged)
 		*SL_PUSH(&folder->broken) = strdup(path);
@@ -532,9 +532,9 @@ static int by_segment(const void *a, const void *b)
 	return SL_RISING(x, y) ?: sl_stats_by_text(a, b);
 }
 
-static unsigned run_of(struct sl_images *folder, struct sl_map *known, const char *id, uint64_t started_ns, int64_t rank)
+static unsigned run_of(struct sl_images *folder, struct sl_map *by_id, const char *id, uint64_t started_ns, int64_t rank)
 {
-	uintptr_t *at = sl_map_at(known, id);
+	uintptr_t *at = sl_map_at(by_id, id);
 	struct sl_run *run;
 
 	if (!*at) {
@@ -595,7 +595,7 @@ static unsigned met_before(struct sl_map *headers, const struct sl_header *heade
 	unsigned before;
 	uintptr_t *at;
 
-	if (!header->known || !header->started_ns)
+	if (!header->is_known || !header->started_ns)
 		return 0;
 	at = sl_map_at(headers, sl_arena_printf(&arena, "%s\n%s\n%s\n%s\n%lld %lld %llu %llu %llu", named ? image->name : "",
 						header->run_id ? header->run_id : "", header->host ? header->host : "",
@@ -628,7 +628,7 @@ void sl_images_group(struct sl_images *folder)
 	for (unsigned i = 0; i < folder->image_count; i++) {
 		struct sl_image *image = &folder->images[i];
 		struct sl_header header;
-		bool told = image->identity != NULL;
+		bool has_identity = image->identity != NULL;
 		unsigned before;
 
 		if (image->file_count)
@@ -641,13 +641,13 @@ void sl_images_group(struct sl_images *folder)
 		if (before) {
 			drop_copy(folder, &folder->images[before - 1], image);
 		} else {
-			image->rank = header.known ? header.rank : -1;
+			image->rank = header.is_known ? header.rank : -1;
 			folder->run_of[kept] =
 				run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns, image->rank);
-			image->pid = header.known ? header.pid : -1;
+			image->pid = header.is_known ? header.pid : -1;
 			folder->images[kept++] = *image;
 		}
-		if (!told)
+		if (!has_identity)
 			sl_header_free(&header);
 	}
 	folder->image_count = kept;
@@ -694,7 +694,7 @@ void sl_images_free(struct sl_images *folder)
 	SL_DROP_EACH(&folder->broken);
 	SL_DROP_EACH(&folder->summaries);
 	SL_DROP_EACH(&folder->packs);
-	free_siblings(&folder->beside);
+	free_siblings(&folder->siblings);
 	sl_map_free(&folder->stems);
 	sl_map_free(&folder->met);
 	*folder = (struct sl_images){0};

@@ -13,7 +13,7 @@
 
 struct sl_item;
 
-struct sl_taken {
+struct sl_consumed {
 	uint64_t base;		    /* number of the first event in the first frame still kept, or in the ring */
 	uint64_t prefix;	    /* all events below it were taken */
 	uint64_t next;		    /* slots below it are in files */
@@ -23,7 +23,7 @@ struct sl_taken {
 
 struct sl_cursor {
 	struct sl_idmap threads;
-	SL_VECTOR(struct sl_taken) taken;
+	SL_VECTOR(struct sl_consumed) consumed;
 	SL_VECTOR(struct sl_item) records; /* records that no pass has taken yet */
 	struct sl_span source;		   /* of the last record that was kept */
 	char *ring;			   /* path of the ring; NULL: there was none */

@@ -11,61 +11,61 @@
 #include "analyzer/trace/inner.h"
 #include "common/tracefile.h"
 
-static struct sl_taken *cursor_of(struct sl_cursor *cursor, uint32_t thread)
+static struct sl_consumed *cursor_of(struct sl_cursor *cursor, uint32_t thread)
 {
-	uint32_t at = sl_idmap_claim(&cursor->threads, thread, cursor->taken.count);
+	uint32_t at = sl_idmap_claim(&cursor->threads, thread, cursor->consumed.count);
 
-	if (at == cursor->taken.count)
-		*SL_PUSH(&cursor->taken) = (struct sl_taken){0};
-	return &cursor->taken.item[at];
+	if (at == cursor->consumed.count)
+		*SL_PUSH(&cursor->consumed) = (struct sl_consumed){0};
+	return &cursor->consumed.item[at];
 }
 
 /* Index of the first element of `beyond` that is not below `number`. */
-static size_t find(const struct sl_taken *taken, uint64_t number)
+static size_t find(const struct sl_consumed *consumed, uint64_t number)
 {
-	return SL_FIRST(i, taken->beyond.count, taken->beyond.item[i] >= number);
+	return SL_FIRST(i, consumed->beyond.count, consumed->beyond.item[i] >= number);
 }
 
-static bool cursor_has(const struct sl_taken *taken, uint64_t number)
+static bool cursor_has(const struct sl_consumed *consumed, uint64_t number)
 {
 	size_t at;
 
-	if (number < taken->prefix)
+	if (number < consumed->prefix)
 		return true;
-	at = find(taken, number);
-	return at < taken->beyond.count && taken->beyond.item[at] == number;
+	at = find(consumed, number);
+	return at < consumed->beyond.count && consumed->beyond.item[at] == number;
 }
 
-static void cursor_take(struct sl_taken *taken, uint64_t number)
+static void cursor_take(struct sl_consumed *consumed, uint64_t number)
 {
 	uint64_t *beyond;
 	size_t at = 0;
 
-	if (number != taken->prefix) {
-		at = find(taken, number);
-		SL_ROOM(&taken->beyond);
-		beyond = taken->beyond.item;
-		memmove(beyond + at + 1, beyond + at, (taken->beyond.count++ - at) * sizeof(*beyond));
+	if (number != consumed->prefix) {
+		at = find(consumed, number);
+		SL_ROOM(&consumed->beyond);
+		beyond = consumed->beyond.item;
+		memmove(beyond + at + 1, beyond + at, (consumed->beyond.count++ - at) * sizeof(*beyond));
 		beyond[at] = number;
 		return;
 	}
-	taken->prefix++;
-	beyond = taken->beyond.item;
-	while (at < taken->beyond.count && beyond[at] == taken->prefix) {
-		taken->prefix++;
+	consumed->prefix++;
+	beyond = consumed->beyond.item;
+	while (at < consumed->beyond.count && beyond[at] == consumed->prefix) {
+		consumed->prefix++;
 		at++;
 	}
 	if (at)
-		memmove(beyond, beyond + at, (taken->beyond.count -= at) * sizeof(*beyond));
+		memmove(beyond, beyond + at, (consumed->beyond.count -= at) * sizeof(*beyond));
 }
 
 void sl_cursor_free(struct sl_cursor *cursor)
 {
 	if (!cursor)
 		return;
-	for (size_t i = 0; i < cursor->taken.count; i++)
-		free(cursor->taken.item[i].beyond.item);
-	free(cursor->taken.item);
+	for (size_t i = 0; i < cursor->consumed.count; i++)
+		free(cursor->consumed.item[i].beyond.item);
+	free(cursor->consumed.item);
 	free(cursor->records.item);
 	free(cursor->ring);
 	sl_idmap_free(&cursor->threads);
@@ -107,8 +107,8 @@ struct sl_feed {
 	bool after;	  /* the first event is stamped after its call, and comes second at equal times */
 	bool ready;	  /* item is what comes next; else it is to be read, or was given out */
 
-	struct sl_taken *taken; /* by earlier passes; NULL: none */
-	uint64_t number;	/* number of the event that is read next */
+	struct sl_consumed *consumed; /* by earlier passes; NULL: none */
+	uint64_t number;	      /* number of the event that is read next */
 
 	struct sl_zstd_frame **frames;
 	size_t frame_count, frame_at, frame_capacity;
@@ -145,9 +145,9 @@ struct sl_feed {
 static void lose(struct sl_feed *feed, const struct sl_zstd_frame *frame)
 {
 	feed->trace->damage.lost_events += frame->count;
-	for (uint32_t i = 0; feed->taken && i < frame->count; i++)
-		if (!cursor_has(feed->taken, feed->number + i))
-			cursor_take(feed->taken, feed->number + i);
+	for (uint32_t i = 0; feed->consumed && i < frame->count; i++)
+		if (!cursor_has(feed->consumed, feed->number + i))
+			cursor_take(feed->consumed, feed->number + i);
 	feed->number += frame->count;
 }
 
@@ -292,7 +292,7 @@ static bool fill(struct sl_feed *feed)
 			break;
 		}
 		number = feed->number++;
-		if (feed->taken && cursor_has(feed->taken, number))
+		if (feed->consumed && cursor_has(feed->consumed, number))
 			continue;
 		begin = begin_of(event, hook);
 		if (!feed->waiting_count && (event->time_ns <= begin || is_next(feed, event->time_ns)))
@@ -379,7 +379,7 @@ static int by_slot(const void *a, const void *b)
 /* Leaves out a frame whose slots are already in another frame, so that no event comes twice. */
 static void drop_doubles(struct sl_feed *feed)
 {
-	uint64_t next = feed->taken ? feed->taken->dropped : 0;
+	uint64_t next = feed->consumed ? feed->consumed->dropped : 0;
 	size_t kept = 0;
 
 	for (size_t i = 0; i < feed->frame_count; i++) {
@@ -389,7 +389,7 @@ static void drop_doubles(struct sl_feed *feed)
 			sl_damage_note(&feed->trace->damage, feed->trace->files[frame->file].path,
 				       "offset %llu: events that another frame holds already are skipped",
 				       (unsigned long long)frame->offset);
-			if (feed->taken)
+			if (feed->consumed)
 				frame->compressed = 0;
 			continue;
 		}
@@ -417,9 +417,9 @@ static const struct sl_zstd_frame *feed_frame(const struct sl_feed *feed)
 /* Drops frames whose events have all been taken, for later passes. */
 static void drop_taken(struct sl_feed *feed)
 {
-	for (size_t i = 0; i < feed->frame_count && feed->taken->base + feed->frames[i]->count <= feed->taken->prefix; i++) {
-		feed->taken->base += feed->frames[i]->count;
-		feed->taken->dropped = feed->frames[i]->next;
+	for (size_t i = 0; i < feed->frame_count && feed->consumed->base + feed->frames[i]->count <= feed->consumed->prefix; i++) {
+		feed->consumed->base += feed->frames[i]->count;
+		feed->consumed->dropped = feed->frames[i]->next;
 		feed->frames[i]->compressed = 0;
 	}
 }
@@ -522,11 +522,11 @@ static void resume(struct sl_order *order)
 	for (size_t i = 0; i < order->feed_count; i++) {
 		struct sl_feed *feed = &order->feeds[i];
 
-		feed->taken = cursor_of(cursor, feed->thread); /* its address does not change from here on */
-		feed->number = feed->taken->base;
-		if (feed->file_next < feed->taken->next)
-			feed->file_next = feed->taken->next;
-		feed->taken->next = feed->file_next;
+		feed->consumed = cursor_of(cursor, feed->thread); /* its address does not change from here on */
+		feed->number = feed->consumed->base;
+		if (feed->file_next < feed->consumed->next)
+			feed->file_next = feed->consumed->next;
+		feed->consumed->next = feed->file_next;
 	}
 }
 
@@ -638,7 +638,7 @@ void sl_order_take(struct sl_order *order)
 	struct sl_feed *feed = order->given;
 
 	if (feed->thread)
-		cursor_take(feed->taken, feed->item.number);
+		cursor_take(feed->consumed, feed->item.number);
 	else
 		feed->record_taken = true;
 }

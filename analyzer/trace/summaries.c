@@ -26,12 +26,12 @@ bool sl_summaries_named(const char *path)
 }
 
 /* One frame with its content. */
-static uint8_t *unpack(const void *frame, size_t size, uint64_t most, size_t *bytes)
+static uint8_t *unpack(const void *frame, size_t size, uint64_t limit, size_t *bytes)
 {
 	unsigned long long content = ZSTD_getFrameContentSize(frame, size);
 	uint8_t *out;
 
-	if (content > most || content / RATIO_MAX > size) /* the two numbers in the messages */
+	if (content > limit || content / RATIO_MAX > size) /* the two numbers in the messages */
 		return NULL;
 	out = malloc(content + 1);
 	if (!out)
@@ -63,7 +63,7 @@ static void take_identity(struct sl_header *header, const msgpack_object *map)
 	header->process_start = sl_object_u64(map, "process_start", 0);
 	header->started_ns = sl_object_u64(map, "started_ns", 0);
 	header->monotonic_ns = sl_object_u64(map, "monotonic_ns", 0);
-	header->known = header->started_ns != 0;
+	header->is_known = header->started_ns != 0;
 }
 
 /* The commons of the file, which lie from `at` on, and where they end; each belongs to one user. */
@@ -267,11 +267,11 @@ static void order_commons(struct order *order, const struct sl_summary_frame *fr
 
 static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames, size_t count, const struct order *order)
 {
-	struct sl_idmap here = {0}; /* how many of each listing */
+	struct sl_idmap counts = {0}; /* how many of each listing */
 
 	for (size_t i = 0; i < count; i++)
 		if (frames[i].listing.size)
-			sl_idmap_set(&here, frames[i].listing.key, sl_idmap_get(&here, frames[i].listing.key, 0) + 1);
+			sl_idmap_set(&counts, frames[i].listing.key, sl_idmap_get(&counts, frames[i].listing.key, 0) + 1);
 	msgpack_pack_map(pk, 5);
 	put_text(pk, "def");
 	put_text(pk, "summary");
@@ -303,7 +303,7 @@ static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames,
 			       {"listed", frames[i].listing.size}};
 		size_t number_count = SL_COUNT(numbers);
 
-		if (sl_idmap_get(&here, frames[i].listing.key, 0) >= frames[i].listing.size)
+		if (sl_idmap_get(&counts, frames[i].listing.key, 0) >= frames[i].listing.size)
 			number_count -= 2;
 		msgpack_pack_map(pk, (uint32_t)(SL_COUNT(texts) + number_count + 2));
 		for (size_t k = 0; k < SL_COUNT(texts); k++) {
@@ -319,7 +319,7 @@ static void put_index(msgpack_packer *pk, const struct sl_summary_frame *frames,
 		put_text(pk, "rank");
 		msgpack_pack_int64(pk, header->rank);
 	}
-	sl_idmap_free(&here);
+	sl_idmap_free(&counts);
 }
 
 bool sl_summaries_write(FILE *out, const struct sl_summary_frame *frames, size_t count)

@@ -221,7 +221,7 @@ static void take_maps(struct sl_trace *trace, const struct sl_frames *file, stru
 			sl_damage_add(&trace->damage, file->path, (int64_t)frame->offset, "frame holds no whole map");
 			break;
 		}
-		if (!trace->header.known && sl_header_read(&trace->header, &object))
+		if (!trace->header.is_known && sl_header_read(&trace->header, &object))
 			trace->defs.ahead_ns = trace->header.started_ns - trace->header.monotonic_ns;
 		frame->no_record &= !record_is(sl_object_get(&object, "def"));
 		if (position >= from)
@@ -260,12 +260,12 @@ bool sl_trace_spent(struct sl_trace *trace, const struct sl_zstd_frame *frame)
 
 	if (!sl_budget_spent(budget))
 		return false;
-	if (!budget->said)
+	if (!budget->reported)
 		sl_damage_add(&trace->damage, frame ? trace->files[frame->file].path : trace->name,
 			      frame ? (int64_t)frame->offset : -1,
 			      "its %llu kB take more of the processor's time than they may; from here on it is not read",
 			      (unsigned long long)(trace->disk_bytes / 1000));
-	budget->said = true;
+	budget->reported = true;
 	return true;
 }
 
@@ -334,7 +334,7 @@ static void read_ring(struct sl_trace *trace)
 
 	if (!trace->ring.path)
 		return;
-	if (!trace->header.known && trace->ring.header_map &&
+	if (!trace->header.is_known && trace->ring.header_map &&
 	    sl_object_parse(&object, &trace->zone, trace->ring.header_map, trace->ring.head->header_bytes, &at)) {
 		sl_header_read(&trace->header, &object);
 		trace->defs.ahead_ns = trace->header.started_ns - trace->header.monotonic_ns;
@@ -575,7 +575,7 @@ struct sl_trace *sl_trace_open(const struct sl_image *image, struct sl_damage *d
 			"64 KiB or more",
 			SL_SIZE(trace->disk_bytes), SL_SIZE(keep));
 	say_slept(trace);
-	if (trace->header.known)
+	if (trace->header.is_known)
 		return trace;
 	if (trace->file_count == 1 && trace->files[0].unfinished && !trace->files[0].unfinished_at) {
 		sl_damage_free(&trace->damage); /* where no frame is whole, that is all there is to say */

@@ -98,7 +98,7 @@ struct sl_capability {
 };
 
 /* Metadata that the program gave while it ran, in addition to the header's. */
-struct sl_said {
+struct sl_metadata {
 	const char *key, *value;
 };
 
@@ -131,7 +131,7 @@ struct sl_defs {
 	SL_VECTOR(struct sl_communicator) communicators;
 	SL_VECTOR(struct sl_capability) capabilities; /* each name once, with its last value */
 	SL_VECTOR(const char *) notes;
-	SL_VECTOR(struct sl_said) metadata; /* each key once, with its last value */
+	SL_VECTOR(struct sl_metadata) metadata; /* each key once, with its last value */
 };
 
 /* Takes one map; false: it is not a definition. */
@@ -141,7 +141,7 @@ void sl_defs_share(struct sl_defs *defs);
 void sl_defs_free(struct sl_defs *defs);
 
 /* What the program gave for a key of metadata while it ran; NULL: nothing. */
-struct sl_said *sl_defs_said(const struct sl_defs *defs, const char *key);
+struct sl_metadata *sl_defs_metadata(const struct sl_defs *defs, const char *key);
 
 const char *sl_defs_text(const struct sl_defs *defs, uint64_t id);
 /* Forgets the stacks defined after these; 0: all. */
@@ -189,7 +189,7 @@ struct sl_pair {
 
 struct sl_header {
 	struct sl_arena arena;
-	bool known; /* false: no header could be read, and everything else is empty */
+	bool is_known; /* false: no header could be read, and everything else is empty */
 	int64_t version;
 	const char *agent, *host, *boot_id, *run_id, *job_id, *exe, *cwd, *tag, *ring;
 	uint64_t started_ns, monotonic_ns, process_start;
