@@ -83,8 +83,8 @@ void sl_recordings_poll(struct sl_follow *follow)
 		struct sl_followed *followed = sl_follow_process(follow, i);
 		const struct sl_damage *damage = &followed->process.trace->damage;
 
-		if (followed->ended && !followed->told && damage->damaged)
+		if (followed->ended && !followed->damage_printed && damage->damaged)
 			sl_damage_print(damage);
-		followed->told |= followed->ended;
+		followed->damage_printed |= followed->ended;
 	}
 }

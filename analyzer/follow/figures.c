@@ -18,7 +18,7 @@
 #define STILL	     0.5  /* the last pieces must contribute at least this share of the rise */
 #define LAST_FEW     4
 
-void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, uint64_t most)
+void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t min, uint64_t max)
 {
 	bool first = !forecast->begin_ns;
 
@@ -35,9 +35,9 @@ void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, 
 		for (uint64_t i = 0; i < passed && i < PIECES + 1; i++)
 			forecast->scale[s].filled[forecast->scale[s].count++ % PIECES] = *filling;
 		if (first || passed)
-			*filling = (struct sl_forecast_piece){(double)least, (double)most};
-		filling->least = fmin(filling->least, (double)least);
-		filling->most = fmax(filling->most, (double)most);
+			*filling = (struct sl_forecast_piece){(double)min, (double)max};
+		filling->min = fmin(filling->min, (double)min);
+		filling->max = fmax(filling->max, (double)max);
 		forecast->scale[s].piece = piece;
 	}
 }
@@ -81,7 +81,7 @@ static double rise_of(const struct sl_forecast *forecast, unsigned s, bool minim
 	for (unsigned i = 0; i < PIECES; i++) {
 		const struct sl_forecast_piece *piece = &forecast->scale[s].filled[(count + i) % PIECES];
 
-		at[i] = minima ? piece->least : piece->most;
+		at[i] = minima ? piece->min : piece->max;
 	}
 	whole = slope_of(at, 0, PIECES);
 	last = slope_of(at, PIECES - LAST_FEW, LAST_FEW);
@@ -90,10 +90,10 @@ static double rise_of(const struct sl_forecast *forecast, unsigned s, bool minim
 
 static double full_by(const struct sl_forecast *forecast, unsigned s, bool minima, double total)
 {
-	double now = forecast->scale[s].filling.most, rise = rise_of(forecast, s, minima), width = (double)(1ull << s), left;
+	double now = forecast->scale[s].filling.max, rise = rise_of(forecast, s, minima), width = (double)(1ull << s), left;
 
 	for (unsigned i = 0; i < PIECES; i++)
-		now = fmax(now, forecast->scale[s].filled[i].most);
+		now = fmax(now, forecast->scale[s].filled[i].max);
 	left = rise > 0 ? fmax(0, total - now) / rise * width : INFINITY;
 	return left * AHEAD <= PIECES * width ? left : INFINITY;
 }
@@ -122,13 +122,13 @@ double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total)
 
 static void fill(struct sl_figures *f, const struct sl_process *process, const struct sl_device_state *state)
 {
-	const struct sl_device *known = sl_defs_device(&process->trace->defs, state->device);
+	const struct sl_device *device = sl_defs_device(&process->trace->defs, state->device);
 	const struct sl_torch *torch = &state->torch;
 
 	*f = (struct sl_figures){
 		.device = state->device,
-		.uuid = known ? known->uuid : NULL,
-		.name = known ? known->name : NULL,
+		.uuid = device ? device->uuid : NULL,
+		.name = device ? device->name : NULL,
 		.live = state->known_bytes,
 		.peak = process->model->recording.lists_tensors ? torch->peak_reserved_bytes : state->known_peak,
 		.allocated = torch->used ? torch->allocated_bytes : SL_UNKNOWN,
@@ -138,7 +138,7 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 		.of_pytorch = torch->reported,
 		.used = state->used_last_bytes,
 		.total = state->total_bytes && state->total_bytes != SL_UNKNOWN ? state->total_bytes
-			 : known && known->total_bytes				? known->total_bytes
+			 : device && device->total_bytes			? device->total_bytes
 										: SL_UNKNOWN,
 		.hidden = state->hidden_last_bytes,
 		.others = sl_device_state_others(state),
@@ -154,16 +154,16 @@ static void fill(struct sl_figures *f, const struct sl_process *process, const s
 	}
 }
 
-unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most)
+unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned capacity)
 {
 	const struct sl_device_state *unknown = process->model->devices[0];
 	unsigned count = 0;
 
-	for (unsigned d = 1; d <= SL_DEVICES_MAX && count < most; d++)
+	for (unsigned d = 1; d <= SL_DEVICES_MAX && count < capacity; d++)
 		if (process->model->devices[d] && process->model->devices[d]->used)
 			fill(&out[count++], process, process->model->devices[d]);
 	/* The unknown device comes last: stormlog-attach cannot ask the driver which one it is. */
-	if (unknown && unknown->used && unknown->known_peak && count < most)
+	if (unknown && unknown->used && unknown->known_peak && count < capacity)
 		fill(&out[count++], process, unknown);
 	return count;
 }
@@ -185,7 +185,7 @@ uint64_t sl_figures_used(const struct sl_figures *f)
 }
 
 /* Bytes in use on the device beside the process's calls. `used` is as old as its sample; the process may hold less by now. */
-static uint64_t beside(const struct sl_figures *f)
+static uint64_t outside_bytes(const struct sl_figures *f)
 {
 	return f->hidden != SL_UNKNOWN ? f->hidden + f->others : sl_figures_used(f) - f->live;
 }
@@ -205,14 +205,14 @@ static void tell(struct sl_outlook *outlook, const struct sl_process *process, c
 
 		if (begin + (1ull << timeline->shift) > outlook->told_ns)
 			sl_forecast_add(&outlook->forecast, (line->bins[i].max_ns > since ? line->bins[i].max_ns : since) + to_now,
-					line->bins[i].min + beside(f), line->bins[i].max + beside(f));
+					line->bins[i].min + outside_bytes(f), line->bins[i].max + outside_bytes(f));
 	}
 	outlook->told_ns = process->model->now_ns;
 }
 
 void sl_figures_look(struct sl_outlook *outlook, const struct sl_process *process, const struct sl_figures *f, uint64_t now_ns)
 {
-	uint64_t used = process ? f->live + beside(f) : f->used;
+	uint64_t used = process ? f->live + outside_bytes(f) : f->used;
 
 	if (process && !process->model->recording.has_times)
 		return;
@@ -431,23 +431,23 @@ void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed)
 {
 	const struct sl_model *model = followed->process.model;
 
-	mark->held.count = 0;
+	mark->sites.count = 0;
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
 
-		*SL_PUSH(&mark->held) = (struct sl_marked){key_of(site), site->live_bytes};
+		*SL_PUSH(&mark->sites) = (struct sl_marked){key_of(site), site->live_bytes};
 	}
-	if (mark->held.count)
-		qsort(mark->held.item, mark->held.count, sizeof(*mark->held.item), by_key);
+	if (mark->sites.count)
+		qsort(mark->sites.item, mark->sites.count, sizeof(*mark->sites.item), by_key);
 }
 
 /* What the site held at the mark. */
 static uint64_t held_then(const struct sl_live_mark *mark, const struct sl_site *site)
 {
-	struct sl_marked wanted = {.site = key_of(site)}, *held;
+	struct sl_marked wanted = {.site = key_of(site)}, *found;
 
-	held = mark->held.count ? bsearch(&wanted, mark->held.item, mark->held.count, sizeof(wanted), by_key) : NULL;
-	return held ? held->bytes : 0;
+	found = mark->sites.count ? bsearch(&wanted, mark->sites.item, mark->sites.count, sizeof(wanted), by_key) : NULL;
+	return found ? found->bytes : 0;
 }
 
 struct largest {
@@ -553,7 +553,7 @@ void sl_growing_place(const struct sl_growing *growing, struct sl_followed *foll
 {
 	const struct sl_model *model = followed->process.model;
 	const struct sl_site *best = NULL;
-	int64_t most = 0, most_steady = 0;
+	int64_t largest = 0, largest_steady = 0;
 
 	for (uint32_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
@@ -562,10 +562,10 @@ void sl_growing_place(const struct sl_growing *growing, struct sl_followed *foll
 		if (!sl_owners_shows(&followed->process, site) || bytes <= 0)
 			continue;
 		steady = steady > 0 ? steady : 0;
-		if (steady > most_steady || (steady == most_steady && bytes > most)) {
+		if (steady > largest_steady || (steady == largest_steady && bytes > largest)) {
 			best = site;
-			most = bytes;
-			most_steady = steady;
+			largest = bytes;
+			largest_steady = steady;
 		}
 	}
 	out[0] = 0;
@@ -576,6 +576,6 @@ void sl_growing_place(const struct sl_growing *growing, struct sl_followed *foll
 void sl_growing_free(struct sl_growing *growing)
 {
 	for (unsigned m = 0; m < SL_GROWING_MARKS; m++)
-		free(growing->mark[m].held.item);
+		free(growing->mark[m].sites.item);
 	*growing = (struct sl_growing){0};
 }

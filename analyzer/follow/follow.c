@@ -13,8 +13,8 @@
 /* Frees the texts and stacks of a run with its last process: a reader that follows a node for weeks sees thousands of runs. */
 struct sl_follow_run {
 	char *id;
-	uid_t owner; /* of what was added: another user may write the same id into a recording of his own */
-	char *told;  /* the id as it is shown where another owner's run has it; NULL: as it is */
+	uid_t owner;	/* of what was added: another user may write the same id into a recording of his own */
+	char *shown_id; /* the id as it is shown where another owner's run has it; NULL: as it is */
 	struct sl_pool *pool;
 	unsigned processes;
 };
@@ -23,7 +23,7 @@ struct sl_follow {
 	SL_VECTOR(struct sl_followed *) processes;
 	SL_VECTOR(struct sl_follow_run *) runs;
 	SL_VECTOR(char *) paths;
-	struct sl_map known; /* names of images: FOLLOWED, or OF_ANOTHER_RUN of their folder */
+	struct sl_map states; /* names of images: FOLLOWED, or OF_ANOTHER_RUN of their folder */
 	struct sl_symbols *symbols;
 	char *run; /* follow only this run; NULL: any run */
 };
@@ -41,18 +41,18 @@ struct sl_follow *sl_follow_new(void)
 static struct sl_follow_run *enter(struct sl_follow *follow, const char *id, uid_t owner)
 {
 	struct sl_follow_run *run = NULL;
-	bool taken = false;
+	bool is_known = false;
 
 	for (size_t i = 0; i < follow->runs.count && !run; i++)
 		if (!strcmp(follow->runs.item[i]->id, id)) {
-			taken = true;
+			is_known = true;
 			run = follow->runs.item[i]->owner == owner ? follow->runs.item[i] : NULL;
 		}
 	if (!run) {
 		run = *SL_PUSH(&follow->runs) = sl_memory_must(calloc(1, sizeof(*run)));
 		run->id = strdup(id);
 		run->owner = owner;
-		run->told = taken && *id ? sl_memory_print("%s (of user %u)", id, (unsigned)owner) : NULL;
+		run->shown_id = is_known && *id ? sl_memory_print("%s (of user %u)", id, (unsigned)owner) : NULL;
 		run->pool = sl_pool_new();
 	}
 	run->processes++;
@@ -69,7 +69,7 @@ static void leave(struct sl_follow *follow, struct sl_follow_run *run)
 		at++;
 	follow->runs.item[at] = follow->runs.item[--follow->runs.count];
 	sl_pool_free(run->pool);
-	free(run->told);
+	free(run->shown_id);
 	free(run->id);
 	free(run);
 }
@@ -105,7 +105,7 @@ void sl_follow_free(struct sl_follow *follow)
 		free(follow->paths.item[i]);
 	free(follow->processes.item);
 	free(follow->paths.item);
-	sl_map_free(&follow->known);
+	sl_map_free(&follow->states);
 	sl_symbols_free(follow->symbols);
 	free(follow->run);
 	free(follow);
@@ -211,8 +211,8 @@ static bool open_process(struct sl_followed *followed, const struct sl_image *im
 	sl_damage_free(&damage);
 	if (!process->trace)
 		return false;
-	if (followed->run->told)
-		process->trace->header.run_id = followed->run->told;
+	if (followed->run->shown_id)
+		process->trace->header.run_id = followed->run->shown_id;
 	sl_live_passes_begin(process->trace);
 	process->model = sl_replay_new(&process->trace->header, &process->trace->defs);
 	process->model->timeline.bare = ~(1u << SL_LINE_KNOWN); /* live views draw only this line, and each line takes 96 KiB */
@@ -336,7 +336,7 @@ static void meet(struct sl_follow *follow, const struct sl_image *image, const c
 	}
 	followed->process.symbols = follow->symbols;
 	*SL_PUSH(&follow->processes) = followed;
-	*sl_map_at(&follow->known, image->name) = FOLLOWED;
+	*sl_map_at(&follow->states, image->name) = FOLLOWED;
 }
 
 /*
@@ -357,9 +357,9 @@ static bool is_of_others(const struct sl_follow *follow, const struct sl_images 
 /* named: the path is the file itself, so that it is followed whatever run its folder's newest is. */
 static bool is_new(struct sl_follow *follow, const struct sl_image *image, bool named)
 {
-	uintptr_t known = *sl_map_at(&follow->known, image->name);
+	uintptr_t state = *sl_map_at(&follow->states, image->name);
 
-	return !known || (named && known == OF_ANOTHER_RUN);
+	return !state || (named && state == OF_ANOTHER_RUN);
 }
 
 static void look(struct sl_follow *follow, const char *path, bool first)
@@ -388,7 +388,7 @@ static void look(struct sl_follow *follow, const char *path, bool first)
 		if (!is_new(follow, image, named))
 			continue;
 		if (is_of_others(follow, &images, i, first))
-			*sl_map_at(&follow->known, image->name) = OF_ANOTHER_RUN;
+			*sl_map_at(&follow->states, image->name) = OF_ANOTHER_RUN;
 		else if (!follow->run || images.runs[images.run_of[i]].id[0])
 			meet(follow, image, images.runs[images.run_of[i]].id, st.st_uid);
 	}

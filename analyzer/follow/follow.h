@@ -36,7 +36,7 @@ struct sl_followed {
 	unsigned replays;	   /* number of replays from the files, the first one included */
 	uint64_t replayed_ns, replay_cost_ns;
 	struct sl_follow_run *run; /* shared by the processes of a run */
-	bool told;		   /* what of it could not be read was printed */
+	bool damage_printed;	   /* what of it could not be read was printed */
 };
 
 struct sl_follow;
@@ -81,7 +81,7 @@ bool sl_follow_all_ended(const struct sl_follow *follow); /* false where there i
 #define SL_FORECAST_SCALES 15 /* pieces of 1 s, 2 s, 4 s, ... 4.5 hours */
 
 struct sl_forecast_piece {
-	double least, most;
+	double min, max;
 };
 
 /* All zeroes is an empty forecast. */
@@ -94,8 +94,8 @@ struct sl_forecast {
 	} scale[SL_FORECAST_SCALES];
 };
 
-/* least, most: bytes in use since the previous look.  Times do not go back: an earlier one counts as the last. */
-void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t least, uint64_t most);
+/* min, max: bytes in use since the previous look.  Times do not go back: an earlier one counts as the last. */
+void sl_forecast_add(struct sl_forecast *forecast, uint64_t ns, uint64_t min, uint64_t max);
 
 /* Seconds until it holds `total`, by the scale that gives the soonest; infinite: no scale predicts it. */
 double sl_forecast_full(const struct sl_forecast *forecast, uint64_t total);
@@ -117,7 +117,7 @@ struct sl_figures {
 	uint64_t sampled_unix_ns;
 };
 /* The devices that a process has used, by ordinal, the unknown one last; returns how many of `out` were filled. */
-unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned most);
+unsigned sl_figures_of(const struct sl_process *process, struct sl_figures *out, unsigned capacity);
 
 /*
  * The places at which a reader keeps what it knows of a process's devices, in the order of their first use.  All zeroes: none
@@ -200,7 +200,7 @@ struct sl_marked {
 	uint64_t site, bytes;
 };
 struct sl_live_mark {
-	SL_VECTOR(struct sl_marked) held; /* by site */
+	SL_VECTOR(struct sl_marked) sites; /* by site */
 };
 void sl_live_mark(struct sl_live_mark *mark, const struct sl_followed *followed);
 void sl_live_places(struct sl_live_places *places, struct sl_followed *followed, const struct sl_live_mark *mark);

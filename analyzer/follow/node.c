@@ -47,14 +47,15 @@ static char *trace_of(const char *path)
 static void add_ring(struct sl_follow *follow, const char *pid, const char *path)
 {
 	char *inside = sl_memory_print("/proc/%s/root%s", pid, path), *trace;
-	struct stat here, there;
+	struct stat outside_stat, inside_stat;
 
-	if (can_read(path, &here) && (stat(inside, &there) || (here.st_ino == there.st_ino && here.st_dev == there.st_dev))) {
+	if (can_read(path, &outside_stat) && (stat(inside, &inside_stat) || (outside_stat.st_ino == inside_stat.st_ino &&
+									     outside_stat.st_dev == inside_stat.st_dev))) {
 		free(inside);
 		inside = strdup(path);
 	}
 	trace = trace_of(inside);
-	if (can_read(inside, &there))
+	if (can_read(inside, &inside_stat))
 		sl_follow_add(follow, trace ? trace : inside);
 	free(trace);
 	free(inside);

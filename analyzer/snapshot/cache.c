@@ -39,7 +39,7 @@ static uint64_t asked_behind(const struct sl_rebuilt *r, size_t at)
 }
 
 /* Takes the segments that go from event `at` on.  Returns the number of the event behind them. */
-static size_t take(struct sl_cache_course *course, const struct sl_rebuilt *r, size_t at, uint64_t first_us, uint64_t *most)
+static size_t take(struct sl_cache_course *course, const struct sl_rebuilt *r, size_t at, uint64_t first_us, uint64_t *largest)
 {
 	const struct sl_snapshot_event *events = events_of(r), *first = &events[at];
 	bool retry = sl_cache_is_retry(r, at);
@@ -53,9 +53,9 @@ static size_t take(struct sl_cache_course *course, const struct sl_rebuilt *r, s
 		return at; /* an out-of-memory error, which is told as such */
 	given->times++;
 	given->bytes += bytes;
-	if (bytes <= most[retry])
+	if (bytes <= largest[retry])
 		return at;
-	most[retry] = bytes;
+	largest[retry] = bytes;
 	given->stack = first->stack;
 	if (retry) {
 		course->retry_us = first->time_us - first_us;
@@ -68,13 +68,13 @@ static size_t take(struct sl_cache_course *course, const struct sl_rebuilt *r, s
 void sl_cache_follow(struct sl_cache_course *course, const struct sl_rebuilt *r, uint64_t first_us)
 {
 	const struct sl_snapshot_event *events = events_of(r);
-	uint64_t reserved = r->reserved, tensors = r->requested, most[2] = {0};
+	uint64_t reserved = r->reserved, tensors = r->requested, largest[2] = {0};
 
 	*course = (struct sl_cache_course){
 		.peak = reserved, .peak_tensors = tensors, .emptied.stack = SL_SNAPSHOT_NONE, .retried.stack = SL_SNAPSHOT_NONE};
 	for (size_t i = 0, behind = 0; i < r->events.count; i++) {
 		if (gives_back(&events[i]) && i >= behind)
-			behind = take(course, r, i, first_us, most);
+			behind = take(course, r, i, first_us, largest);
 		switch (events[i].action) {
 		case SL_SNAPSHOT_ALLOC:
 			tensors += events[i].size;

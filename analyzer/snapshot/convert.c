@@ -718,9 +718,9 @@ static void count_free(const struct sl_snapshot *s, int device, uint64_t *pieces
 		for (size_t b = 0; b < segment->count && (segment->device < 0 ? 0 : segment->device) == device; b++) {
 			const struct sl_snapshot_block *block = &s->blocks.item[segment->first + b];
 
-			*pieces += !block->held;
-			*waiting += block->held && block->pending ? block->requested : 0;
-			if (!block->held && block->size > *largest)
+			*pieces += !block->active;
+			*waiting += block->active && block->pending ? block->requested : 0;
+			if (!block->active && block->size > *largest)
 				*largest = block->size;
 		}
 	}
@@ -768,7 +768,7 @@ static char *unknown_of(const struct sl_snapshot *s)
 /* "5 7": the minor numbers, the second one 0 where any newer one is possible. */
 static const char *snapshot_releases_text(struct sl_snapshot_releases *releases)
 {
-	snprintf(releases->text, sizeof(releases->text), "%u %u", releases->least, releases->most);
+	snprintf(releases->text, sizeof(releases->text), "%u %u", releases->oldest, releases->newest);
 	return releases->text;
 }
 

@@ -14,7 +14,7 @@ struct sl_tile {
 	uint64_t addr, size, requested;
 	uint32_t stack;
 	uint32_t group; /* pieces of one group that touch may become one */
-	bool held;
+	bool active;
 	size_t event; /* the caller's */
 };
 

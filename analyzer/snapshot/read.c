@@ -355,7 +355,7 @@ static struct value block_of(struct machine *m, const struct value *fields)
 		.size = number_in(fields, KEY_SIZE),
 		.requested = number_in(fields, fields[KEY_REQUESTED].kind == NUMBER ? KEY_REQUESTED : KEY_SIZE),
 		.stack = stack_in(fields),
-		.held = state == WORD_ACTIVE || state == WORD_PENDING,
+		.active = state == WORD_ACTIVE || state == WORD_PENDING,
 		.pending = state == WORD_PENDING,
 	};
 	has(m, fields, KEY_ADDRESS, SL_SNAPSHOT_HAS_ADDRESS);
@@ -768,7 +768,7 @@ static bool is_npu(const struct sl_snapshot *s)
 		for (size_t b = 0; b < segment->count && (segment->small || segment->expandable); b++) {
 			const struct sl_snapshot_block *block = &s->blocks.item[segment->first + b];
 
-			if (block->held && block->requested && !(block->requested % UNIT)) {
+			if (block->active && block->requested && !(block->requested % UNIT)) {
 				more += block->size == block->requested + UNIT;
 				same += block->size == block->requested;
 			}

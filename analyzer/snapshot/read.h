@@ -40,7 +40,7 @@ struct sl_snapshot_event {
 struct sl_snapshot_block {
 	uint64_t addr, size, requested; /* requested: the size where the file does not say it */
 	uint32_t stack;
-	bool held, pending; /* pending: freed, but other streams may still use it */
+	bool active, pending; /* pending: freed, but other streams may still use it */
 };
 
 struct sl_snapshot_segment {

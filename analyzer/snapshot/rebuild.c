@@ -42,7 +42,7 @@ static bool splits(const struct sl_rebuilt *r, const struct sl_rebuilt_group *gr
 
 static bool touch(const struct sl_tile *a, const struct sl_tile *b)
 {
-	return a && b && !a->held && !b->held && a->group == b->group && a->addr + a->size == b->addr;
+	return a && b && !a->active && !b->active && a->group == b->group && a->addr + a->size == b->addr;
 }
 
 /* Joins a free piece with its free neighbours. */
@@ -66,7 +66,7 @@ static struct sl_tile *free_around(const struct sl_pieces *pieces, uint64_t addr
 {
 	struct sl_tile *piece = sl_pieces_up_to(pieces, addr);
 
-	return piece && !piece->held && size && addr - piece->addr < piece->size && size <= piece->size - (addr - piece->addr)
+	return piece && !piece->active && size && addr - piece->addr < piece->size && size <= piece->size - (addr - piece->addr)
 		       ? piece
 		       : NULL;
 }
@@ -115,15 +115,17 @@ static uint32_t add_group(struct sl_rebuilt *r, struct sl_rebuilt_group group)
 static uint32_t group_of(struct sl_rebuilt *r, const struct sl_pieces *pieces, const struct sl_snapshot_event *event)
 {
 	bool maps = event->action == SL_SNAPSHOT_SEGMENT_MAP || event->action == SL_SNAPSHOT_SEGMENT_UNMAP;
-	const struct sl_tile *beside[] = {event->addr ? sl_pieces_up_to(pieces, event->addr - 1) : NULL,
-					  sl_pieces_behind(pieces, event->addr)};
+	const struct sl_tile *neighbours[] = {event->addr ? sl_pieces_up_to(pieces, event->addr - 1) : NULL,
+					      sl_pieces_behind(pieces, event->addr)};
 	struct sl_rebuilt_group group = {event->stream, event->pool == SL_SNAPSHOT_NO_POOL ? 0 : event->pool,
 					 event->size == SMALL_SEGMENT, maps};
 
-	if (maps && beside[0] && r->groups.item[beside[0]->group].expandable && beside[0]->addr + beside[0]->size == event->addr)
-		return beside[0]->group;
-	if (maps && beside[1] && r->groups.item[beside[1]->group].expandable && beside[1]->addr == event->addr + event->size)
-		return beside[1]->group;
+	if (maps && neighbours[0] && r->groups.item[neighbours[0]->group].expandable &&
+	    neighbours[0]->addr + neighbours[0]->size == event->addr)
+		return neighbours[0]->group;
+	if (maps && neighbours[1] && r->groups.item[neighbours[1]->group].expandable &&
+	    neighbours[1]->addr == event->addr + event->size)
+		return neighbours[1]->group;
 	return add_group(r, group);
 }
 
@@ -138,19 +140,19 @@ static void add_block(struct sl_rebuilt *r, uint64_t addr, uint64_t requested, u
 							 .freed = freed};
 }
 
-static void tell_event(struct sl_rebuilt *r, struct sl_pieces *told, size_t at)
+static void tell_event(struct sl_rebuilt *r, struct sl_pieces *pieces, size_t at)
 {
 	const struct sl_snapshot_event *event = &r->snapshot->events.item[r->events.first + at];
 	struct sl_tile *piece;
 
 	if (event->action != SL_SNAPSHOT_ALLOC && event->action != SL_SNAPSHOT_FREE_COMPLETED)
 		return;
-	piece = sl_pieces_at(told, event->addr);
+	piece = sl_pieces_at(pieces, event->addr);
 	if (!piece && event->action == SL_SNAPSHOT_FREE_COMPLETED)
 		add_block(r, event->addr, event->size, SL_SNAPSHOT_NONE, at);
 	if (!piece)
-		piece = sl_pieces_add(told, event->addr, 0);
-	piece->held = event->action == SL_SNAPSHOT_ALLOC;
+		piece = sl_pieces_add(pieces, event->addr, 0);
+	piece->active = event->action == SL_SNAPSHOT_ALLOC;
 }
 
 static bool is_of(const struct sl_rebuilt *r, const struct sl_snapshot_segment *segment)
@@ -175,24 +177,24 @@ static int by_addr(const void *a, const void *b)
 static void tell_blocks(struct sl_rebuilt *r)
 {
 	const struct sl_snapshot *s = r->snapshot;
-	struct sl_pieces told = {0};
+	struct sl_pieces pieces = {0};
 	size_t live = 0, found = 0;
 
 	for (size_t i = 0; i < r->events.count; i++)
-		tell_event(r, &told, i);
-	for (const struct sl_tile *piece = sl_pieces_at(&told, 0) ?: sl_pieces_behind(&told, 0); piece;
-	     piece = sl_pieces_behind(&told, piece->addr))
-		live += piece->held;
+		tell_event(r, &pieces, i);
+	for (const struct sl_tile *piece = sl_pieces_at(&pieces, 0) ?: sl_pieces_behind(&pieces, 0); piece;
+	     piece = sl_pieces_behind(&pieces, piece->addr))
+		live += piece->active;
 	EACH_SEGMENT(r, segment)
 	{
 		for (size_t i = 0; i < segment->count; i++) {
 			const struct sl_snapshot_block *block = &s->blocks.item[segment->first + i];
-			const struct sl_tile *piece = sl_pieces_at(&told, block->addr);
+			const struct sl_tile *piece = sl_pieces_at(&pieces, block->addr);
 
-			if (!block->held)
+			if (!block->active)
 				continue;
-			found += piece && piece->held;
-			r->trimmed |= piece && !piece->held;
+			found += piece && piece->active;
+			r->trimmed |= piece && !piece->active;
 			if (!piece)
 				add_block(r, block->addr, block->requested, block->stack, SIZE_MAX);
 			if (!piece)
@@ -200,7 +202,7 @@ static void tell_blocks(struct sl_rebuilt *r)
 		}
 	}
 	r->trimmed |= found < live;
-	sl_pieces_free(&told);
+	sl_pieces_free(&pieces);
 	if (r->blocks.count)
 		qsort(r->blocks.item, r->blocks.count, sizeof(*r->blocks.item), by_addr);
 }
@@ -240,7 +242,7 @@ static bool put_end(struct sl_rebuilt *r, struct sl_pieces *pieces, bool blocks)
 				break;
 			piece = sl_pieces_add(pieces, block->addr, block->size);
 			piece->group = number;
-			piece->held = block->held;
+			piece->active = block->active;
 			at += block->size;
 		}
 		fine &= !blocks || at == segment->addr + segment->size;
@@ -271,9 +273,9 @@ static bool undo(struct sl_rebuilt *r, struct sl_pieces *pieces, size_t at, bool
 	switch (event->action) {
 	case SL_SNAPSHOT_ALLOC:
 		piece = blocks ? sl_pieces_at(pieces, event->addr) : NULL;
-		if (!piece || !piece->held)
+		if (!piece || !piece->active)
 			return !blocks;
-		piece->held = false;
+		piece->active = false;
 		settle(pieces, piece);
 		return true;
 	case SL_SNAPSHOT_FREE_COMPLETED:
@@ -288,7 +290,7 @@ static bool undo(struct sl_rebuilt *r, struct sl_pieces *pieces, size_t at, bool
 		cut(pieces, piece, event->addr, size);
 		piece = sl_pieces_add(pieces, event->addr, size);
 		piece->group = group;
-		piece->held = true;
+		piece->active = true;
 		return true;
 	case SL_SNAPSHOT_SEGMENT_ALLOC:
 	case SL_SNAPSHOT_SEGMENT_MAP:
@@ -325,7 +327,7 @@ void sl_rebuilt_walk_begin(struct sl_rebuilt_walk *walk, struct sl_rebuilt *rebu
 		struct sl_tile *piece = sl_pieces_add(&walk->pieces, from->addr, from->size);
 
 		piece->group = from->group;
-		piece->held = from->held;
+		piece->active = from->active;
 	}
 }
 
@@ -352,13 +354,13 @@ uint64_t sl_rebuilt_walk_step(struct sl_rebuilt_walk *walk, const struct sl_snap
 			sl_pieces_add(pieces, event->addr + need, piece->size - need)->group = piece->group;
 			piece->size = need;
 		}
-		piece->held = true;
+		piece->active = true;
 		return piece->size;
 	case SL_SNAPSHOT_FREE_COMPLETED:
 		piece = sl_pieces_at(pieces, event->addr);
-		if (!piece || !piece->held)
+		if (!piece || !piece->active)
 			return UINT64_MAX;
-		piece->held = false;
+		piece->active = false;
 		settle(pieces, piece);
 		return 0;
 	case SL_SNAPSHOT_SEGMENT_ALLOC:
@@ -382,7 +384,7 @@ static bool learn(struct sl_rebuilt *r, const struct sl_pieces *pieces, const st
 {
 	const struct sl_tile *piece = sl_pieces_up_to(pieces, event->addr);
 
-	if (event->action != SL_SNAPSHOT_ALLOC || !piece || piece->held || piece->addr == event->addr ||
+	if (event->action != SL_SNAPSHOT_ALLOC || !piece || piece->active || piece->addr == event->addr ||
 	    piece->addr + piece->size <= event->addr)
 		return false;
 	for (size_t i = 0; i < r->blocks.count; i++) { /* hardly ever asked */
@@ -415,7 +417,7 @@ static bool is_end(struct sl_rebuilt *r, const struct sl_pieces *pieces)
 
 	r->groups.count = groups; /* those of the end were the first of them */
 	for (; same && a && b; a = sl_pieces_behind(&end, a->addr), b = sl_pieces_behind(pieces, b->addr))
-		same = a->addr == b->addr && a->size == b->size && a->held == b->held;
+		same = a->addr == b->addr && a->size == b->size && a->active == b->active;
 	sl_pieces_free(&end);
 	return same && !a && !b;
 }
@@ -424,7 +426,7 @@ static void keep_start(struct sl_rebuilt *r, const struct sl_pieces *pieces)
 {
 	r->start.count = 0;
 	for (const struct sl_tile *piece = sl_pieces_behind(pieces, 0); piece; piece = sl_pieces_behind(pieces, piece->addr)) {
-		struct sl_rebuilt_block *block = piece->held ? block_at(r, piece->addr) : NULL;
+		struct sl_rebuilt_block *block = piece->active ? block_at(r, piece->addr) : NULL;
 
 		*SL_PUSH(&r->start) = *piece;
 		if (block) {

@@ -20,10 +20,10 @@ struct sl_snapshot_releases sl_snapshot_releases(const struct sl_snapshot *snaps
 
 	for (size_t i = 0; i < SL_COUNT(keys); i++)
 		if (snapshot->keys & 1u << keys[i].key)
-			releases.least = keys[i].since;
-		else if (!releases.most && (!keys[i].in_events || snapshot->events.count))
-			releases.most = keys[i].since - 1;
-	if (releases.most && releases.most < releases.least)
-		releases.most = releases.least; /* an allocator of another vendor, or a file that was edited */
+			releases.oldest = keys[i].since;
+		else if (!releases.newest && (!keys[i].in_events || snapshot->events.count))
+			releases.newest = keys[i].since - 1;
+	if (releases.newest && releases.newest < releases.oldest)
+		releases.newest = releases.oldest; /* an allocator of another vendor, or a file that was edited */
 	return releases;
 }

@@ -5,7 +5,7 @@
 #include "analyzer/snapshot/read.h"
 
 struct sl_snapshot_releases {
-	unsigned least, most; /* of 2.N; most 0: the newest */
+	unsigned oldest, newest; /* of 2.N; newest 0: any newer one */
 	char text[16];
 };
 

@@ -123,7 +123,7 @@ static uint64_t rounds_in(const struct sl_rebuilt *r, const struct tree *tree)
 	for (;;) {
 		const struct node *node = &tree->nodes.item[at];
 		uint64_t runs = 0;
-		uint32_t most = 0;
+		uint32_t largest = 0;
 
 		if (node->inside)
 			return node->module ? calls_of(r, tree, at) : 1;
@@ -133,11 +133,11 @@ static uint64_t rounds_in(const struct sl_rebuilt *r, const struct tree *tree)
 			if ((double)child->asked >= SHARE_PART * (double)node->asked && child->runs > runs)
 				runs = child->runs;
 			if ((double)child->asked >= MOST_PART * (double)node->asked)
-				most = c;
+				largest = c;
 		}
-		if (runs > 1 || !most)
+		if (runs > 1 || !largest)
 			return runs ? runs : 1;
-		at = most;
+		at = largest;
 	}
 }
 

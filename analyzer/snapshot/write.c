@@ -49,13 +49,13 @@ static void append(struct sl_write *write, struct sl_frame_index index, const vo
 struct sl_write *sl_write_open(FILE *out)
 {
 	struct sl_write *write = sl_memory_must(calloc(1, sizeof(*write)));
-	size_t most = SL_BLOCK_BYTES(SL_BLOCK_EVENTS) > DEFS_BYTES ? SL_BLOCK_BYTES(SL_BLOCK_EVENTS) : DEFS_BYTES;
+	size_t block_bytes = SL_BLOCK_BYTES(SL_BLOCK_EVENTS) > DEFS_BYTES ? SL_BLOCK_BYTES(SL_BLOCK_EVENTS) : DEFS_BYTES;
 
 	write->out = out;
 	write->zstd = sl_memory_must(ZSTD_createCCtx());
 	ZSTD_CCtx_setParameter(write->zstd, ZSTD_c_checksumFlag, 1);
 	ZSTD_CCtx_setParameter(write->zstd, ZSTD_c_compressionLevel, LEVEL);
-	write->frame_bytes = ZSTD_compressBound(most);
+	write->frame_bytes = ZSTD_compressBound(block_bytes);
 	write->frame = sl_memory_must(malloc(write->frame_bytes));
 	write->block = sl_memory_must(malloc(SL_BLOCK_BYTES(SL_BLOCK_EVENTS)));
 	write->defs = sl_memory_must(malloc(DEFS_BYTES));

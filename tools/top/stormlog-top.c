@@ -159,7 +159,7 @@ static struct sl_top_seen *seen_of(struct sl_top *top, unsigned index)
 	while (top->seen.count <= index)
 		*SL_PUSH(&top->seen) = (struct sl_top_seen){0};
 	if (top->seen.item[index].followed != followed) {
-		free(top->seen.item[index].mark.held.item);
+		free(top->seen.item[index].mark.sites.item);
 		top->seen.item[index] = (struct sl_top_seen){.followed = followed, .marked_ns = top->now_ns};
 		sl_live_mark(&top->seen.item[index].mark, followed);
 	}
@@ -483,7 +483,7 @@ int main(int argc, char **argv)
 	}
 	sl_top_findings_end(&top);
 	for (size_t i = 0; i < top.seen.count; i++)
-		free(top.seen.item[i].mark.held.item);
+		free(top.seen.item[i].mark.sites.item);
 	free(top.seen.item);
 	free(top.findings.text);
 	free(top.findings.output);
