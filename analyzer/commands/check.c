@@ -273,14 +273,11 @@ static double floor_of(const struct sl_report *report)
 static void find_gaps(struct sl_report *report)
 {
 	double floor = floor_of(report);
-	struct sl_arena arena = {0};
-	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
-	struct sl_session_answers answers = {.gaps.count = 0};
-	const struct sl_gap_finding *gap;
+	const struct sl_session *session = sl_sessions_telemetry(report)->selected;
+	const struct sl_gap_result none = {.count = 0},
+				   *gaps = session && !shares_a_device(report) ? &session->answers->gaps : &none;
 
-	if (telemetry->selected && !shares_a_device(report))
-		sl_session_answers_init(&answers, telemetry->selected, &sl_gap_defaults);
-	for (gap = answers.gaps.findings; gap < answers.gaps.findings + answers.gaps.count; gap++) {
+	for (const struct sl_gap_finding *gap = gaps->findings; gap < gaps->findings + gaps->count; gap++) {
 		if (moved(gap) < floor)
 			continue;
 		sl_report_find(report, &(struct sl_finding){.kind = sl_found_by_name(sl_gap_kind_names[gap->kind]),
@@ -291,9 +288,6 @@ static void find_gaps(struct sl_report *report)
 							    .bytes = SL_UNKNOWN,
 							    .text = strdup(gap->description)});
 	}
-	sl_session_answers_free(&answers);
-	sl_telemetry_free(telemetry);
-	sl_arena_free(&arena);
 }
 
 /* Runs that are there too, and are not read. */

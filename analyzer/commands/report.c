@@ -95,7 +95,7 @@ static void write_report(struct sl_json *j, const struct sl_telemetry *t, const 
 	sl_json_end(j);
 	sl_json_limit(sl_budget_written(t->disk_bytes));
 	sl_json_thin(j, 1, sl_json_limited() / 16);
-	sl_emit_selected(j, t, options);
+	sl_emit_selected(j, t);
 	sl_emit_telemetry(j, t, options);
 	sl_json_thin(j, 1, 0);
 	sl_json_array(j, "warnings");
@@ -122,7 +122,7 @@ static bool put_json(const struct page *page, FILE *out)
 
 static bool put_html(const struct page *page, FILE *out)
 {
-	return sl_html_telemetry(page->telemetry, page->path, &page->options->emit, page->options->html_max_bytes, out);
+	return sl_html_telemetry(page->telemetry, page->path, page->options->html_max_bytes, out);
 }
 
 static bool save_one(struct sl_destination *place, const char *name, bool (*put)(const struct page *, FILE *),
@@ -213,6 +213,7 @@ static int report_telemetry(struct sl_report_options *options, char **paths, uns
 		say_unreadable(t, paths, count);
 		status = SL_EXIT_UNREADABLE;
 	}
+	sl_session_answers_all(t, &options->emit.thresholds);
 	if (!status && options->json)
 		status = put_json(&page, stdout) ? SL_EXIT_FINE : sl_command_fail(SL_EXIT_UNSAVED, "writing the report: %m");
 	else if (!status)

@@ -105,15 +105,12 @@ static bool put_data(FILE *out, const struct sl_page_matter *of, const unsigned 
 
 static bool put_report(struct sl_report *report, const char *text, put_how *how, FILE *out)
 {
-	struct sl_arena arena = {0};
-	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
+	struct sl_telemetry *telemetry = sl_sessions_telemetry(report);
 	struct sl_page_fits *asked = sl_page_fits_new(report);
 	struct sl_page_matter of = {sl_page_build, .report = report, .text = text, .telemetry = telemetry, .fits = asked};
 	bool fine = put(&of, sl_html_most(report->html_max_bytes), how, out);
 
 	sl_page_fits_free(asked);
-	sl_telemetry_free(telemetry);
-	sl_arena_free(&arena);
 	return fine;
 }
 
@@ -160,10 +157,9 @@ bool sl_html_lines(struct sl_report *report, FILE *out)
 	return put(&of, sl_html_most(report->html_max_bytes), put_data, out);
 }
 
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
-		       uint64_t max_bytes, FILE *out)
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, uint64_t max_bytes, FILE *out)
 {
-	struct sl_page_matter of = {sl_page_build_telemetry, .telemetry = telemetry, .path = path, .emit = emit};
+	struct sl_page_matter of = {sl_page_build_telemetry, .telemetry = telemetry, .path = path};
 	unsigned *devices = sl_page_telemetry_devices(telemetry, &of.ranks);
 	bool fine;
 

@@ -488,7 +488,7 @@ static void put_findings(struct sl_json *j, struct sl_json_frames *frames, struc
 	sl_json_end(j);
 	sl_face_json(j, "answer", sl_answer_report(report), "");
 	next_part(j, 0);
-	sl_emit_selected(j, telemetry, report->options.emit);
+	sl_emit_selected(j, telemetry);
 	sl_emit_telemetry(j, telemetry, report->options.emit);
 }
 
@@ -519,9 +519,8 @@ const char *sl_outputs_lost(char *text, size_t size)
 bool sl_json_report(struct sl_report *report, FILE *out)
 {
 	struct sl_json *j = sl_json_new(out, SL_JSON_INDENT);
-	struct sl_arena arena = {0};
 	struct sl_json_frames frames = {0};
-	struct sl_telemetry *telemetry = sl_sessions_telemetry(report, &arena);
+	struct sl_telemetry *telemetry = sl_sessions_telemetry(report);
 	char text[256];
 
 	sl_outputs_limit(report);
@@ -544,8 +543,6 @@ bool sl_json_report(struct sl_report *report, FILE *out)
 	sl_json_end(j);
 	sl_json_end(j);
 	sl_json_newline(j);
-	sl_telemetry_free(telemetry);
-	sl_arena_free(&arena);
 	return sl_json_close(j);
 }
 

@@ -68,8 +68,7 @@ bool sl_html_lines(struct sl_report *report, FILE *out);
 
 /* report.html for Stormlog's own files: the selected session.  max_bytes: as above. */
 struct sl_telemetry;
-bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, const struct sl_emit_options *emit,
-		       uint64_t max_bytes, FILE *out);
+bool sl_html_telemetry(const struct sl_telemetry *telemetry, const char *path, uint64_t max_bytes, FILE *out);
 
 /* A page of what changed between runs (analyzer/gate/gate.h).  A run's processes are added while its report is open; `share`
  * is one divided by the runs of its side.  paths: those of both sides, counts[0] before and counts[1] after; max_bytes as above. */

@@ -200,6 +200,8 @@ void sl_report_free(struct sl_report *report)
 	sl_symbols_free(report->symbols);
 	sl_answers_free(report->answers);
 	sl_source_free(report->source);
+	if (report->telemetry)
+		sl_telemetry_free(report->telemetry);
 	sl_images_free(&report->images);
 }
 

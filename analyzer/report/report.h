@@ -411,10 +411,11 @@ struct sl_report {
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
 	struct sl_symbols *symbols;
-	struct sl_answers *answers; /* answer/answer.h, made when first asked for (answer/make.h); the report's */
-	struct sl_source *source;   /* source/source.h, and the report's; NULL: no source may be read */
-	struct sl_places *places;   /* of all processes, when first asked for */
-	unsigned missed_said;	    /* libraries without names that are among the warnings */
+	struct sl_answers *answers;	/* answer/answer.h, made when first asked for (answer/make.h); the report's */
+	struct sl_source *source;	/* source/source.h, and the report's; NULL: no source may be read */
+	struct sl_places *places;	/* of all processes, when first asked for */
+	struct sl_telemetry *telemetry; /* its sessions, when first asked for (upstream/upstream.h); the report's */
+	unsigned missed_said;		/* libraries without names that are among the warnings */
 	struct sl_pipeline_options options;
 	uint64_t html_max_bytes;	 /* of report.html; 0: 8 MiB */
 	const struct sl_report *tensors; /* a dry run's, at its peak (commands/report.c), which the caller frees; NULL */

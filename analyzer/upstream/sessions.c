@@ -756,13 +756,17 @@ static unsigned ranks_of(const struct sl_report *report)
 	return ranks;
 }
 
-struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struct sl_arena *arena)
+struct sl_telemetry *sl_sessions_telemetry(struct sl_report *report)
 {
-	struct sl_telemetry *telemetry = sl_telemetry_new();
-	struct sl_session *sessions = sl_sessions_all(report, arena);
+	struct sl_telemetry *telemetry = report->telemetry ?: sl_telemetry_new();
 	const struct sl_session *merged;
+	struct sl_session *sessions;
 	char reason[160];
 
+	if (report->telemetry)
+		return telemetry;
+	report->telemetry = telemetry;
+	sessions = sl_sessions_all(report, &telemetry->arena);
 	for (unsigned i = 0; i < report->process_count; i++)
 		sl_telemetry_add_session(telemetry, &sessions[i]);
 	free(sessions);
@@ -771,5 +775,6 @@ struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struc
 	if (report->process_count > 1 && ranks_of(report) == report->process_count &&
 	    (merged = sl_telemetry_merge_ranks(telemetry, reason, sizeof(reason))))
 		telemetry->selected = merged;
+	sl_session_answers_all(telemetry, &(report->options.emit ?: &sl_emit_defaults)->thresholds);
 	return telemetry;
 }

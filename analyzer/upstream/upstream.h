@@ -39,5 +39,5 @@ struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_are
 struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_arena *arena, const struct sl_session *session,
 				       const struct sl_oom *oom, size_t *count);
 
-/* All of them as telemetry, which takes the events; texts live in `arena`, and it is freed first. */
-struct sl_telemetry *sl_sessions_telemetry(const struct sl_report *report, struct sl_arena *arena);
+/* All of them as telemetry with upstream's answers, made when first asked for.  The report owns it.  Main thread only. */
+struct sl_telemetry *sl_sessions_telemetry(struct sl_report *report);

@@ -376,7 +376,6 @@ static void begin(struct sl_page *page, struct sl_report *report, const struct s
 
 	sl_page_begin(page, report->process_count, budget);
 	page->report = report;
-	page->emit = report->options.emit;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 
@@ -416,7 +415,7 @@ void sl_page_build(struct sl_page *page, const struct sl_page_matter *of, const 
 	put_all_tensors(page);
 	put_answer(page, of->text);
 	if (of->telemetry && of->telemetry->selected)
-		sl_page_session_findings(page, of->telemetry->selected, process_of);
+		sl_page_session_findings(page, of->telemetry->selected->answers, process_of);
 	sl_page_put_findings(page);
 	sl_report_warn_of_symbols(report);
 	sl_json_array(page->j, "warnings");

@@ -17,8 +17,6 @@
  * written last, when they are complete.
  */
 
-struct sl_emit_options;
-
 struct sl_page_budget {
 	unsigned bins;	   /* of one line */
 	unsigned samples;  /* places of one moment, or stacks of a diff; smaller ones are merged into one */
@@ -68,8 +66,7 @@ struct sl_page {
 	unsigned process_count;
 	SL_VECTOR(struct sl_page_finding) findings;
 	struct sl_page_budget budget;
-	size_t left_stacks, left_rows;	    /* beyond the budget, for a diff */
-	const struct sl_emit_options *emit; /* settings of Stormlog's analyses; NULL: the defaults */
+	size_t left_stacks, left_rows; /* beyond the budget, for a diff */
 	uint64_t t0_unix_ns, t1_unix_ns;
 	bool timeless;	 /* a snapshot whose events have no times: each counts as a microsecond */
 	unsigned *order; /* processes, unusual ones first */
@@ -154,7 +151,6 @@ struct sl_page_matter {
 	const unsigned *devices;	      /* of each of them */
 	const struct sl_page_fits *fits;
 	const char *path;
-	const struct sl_emit_options *emit;
 	const struct sl_page_changes *stacks;
 	const struct sl_differences *differences;
 	const struct sl_because *because; /* NULL: it was not asked for, or a side has several runs */
@@ -190,7 +186,7 @@ bool sl_page_is_shown(const struct sl_model *model, const struct sl_site *site, 
  * Adds what upstream's analyses say of a session: gap, collectives, first cause.  process_of: the process of a rank and pid
  * (-1: any); -1: none.
  */
-void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
+void sl_page_session_findings(struct sl_page *page, const struct sl_session_answers *answers,
 			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid));
 struct sl_page_finding *sl_page_find(struct sl_page *page, const char *id, const char *severity);
 void sl_page_put_findings(struct sl_page *page); /* findings */

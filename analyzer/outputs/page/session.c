@@ -68,16 +68,17 @@ static int by_confidence(const void *a, const void *b)
 	return SL_FALLING(x->confidence, y->confidence) ?: SL_FALLING(x->peak_gap_bytes, y->peak_gap_bytes);
 }
 
-static void take_collectives(struct sl_page *page, const struct sl_session_series *series, struct sl_phases *phases,
+static void take_collectives(struct sl_page *page, const struct sl_collective_result *result,
 			     int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
 {
-	struct sl_collective_result result;
+	struct sl_arena arena = {0};
+	struct sl_collective_interval *sorted = sl_arena_alloc(&arena, (result->count + 1) * sizeof(*sorted));
 
-	sl_collective_analyze(series, phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &result);
-	if (result.count)
-		qsort(result.intervals, result.count, sizeof(*result.intervals), by_confidence);
-	for (size_t i = 0; i < result.count && i < INTERVALS; i++) {
-		const struct sl_collective_interval *interval = &result.intervals[i];
+	for (size_t i = 0; i < result->count; i++)
+		sorted[i] = result->intervals[i];
+	qsort(sorted, result->count, sizeof(*sorted), by_confidence);
+	for (size_t i = 0; i < result->count && i < INTERVALS; i++) {
+		const struct sl_collective_interval *interval = &sorted[i];
 		struct sl_page_finding *f = sl_page_find(page, "collective.gap", "info");
 
 		snprintf(f->text, sizeof(f->text), "rank %d: %s beyond the allocator while collectives ran", interval->rank,
@@ -90,17 +91,14 @@ static void take_collectives(struct sl_page *page, const struct sl_session_serie
 		evidence(f, "ranks at once", "%.0f", (double)interval->synchronized_ranks);
 		evidence(f, "confidence", "%.2f", interval->confidence);
 	}
-	sl_collective_free(&result);
+	sl_arena_free(&arena);
 }
 
-static void take_first(struct sl_page *page, const struct sl_session_series *series, struct sl_phases *phases,
+static void take_first(struct sl_page *page, const struct sl_cross_rank *result,
 		       int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
 {
-	struct sl_cross_rank result;
-
-	sl_cross_rank_analyze(series, phases, &result);
-	for (size_t i = 0; i < result.suspect_count && i < SUSPECTS; i++) {
-		const struct sl_cross_suspect *suspect = &result.suspects[i];
+	for (size_t i = 0; i < result->suspect_count && i < SUSPECTS; i++) {
+		const struct sl_cross_suspect *suspect = &result->suspects[i];
 		struct sl_page_finding *f = sl_page_find(page, "first_cause.rank", "info");
 
 		snprintf(f->text, sizeof(f->text), "device memory of rank %d rose %s, by %s", suspect->rank, i ? "early" : "first",
@@ -112,21 +110,16 @@ static void take_first(struct sl_page *page, const struct sl_session_series *ser
 		snprintf(f->evidence[f->evidence_count].name, sizeof(f->evidence[0].name), "confidence");
 		snprintf(f->evidence[f->evidence_count++].value, sizeof(f->evidence[0].value), "%s", suspect->confidence);
 	}
-	sl_cross_rank_free(&result);
 }
 
-void sl_page_session_findings(struct sl_page *page, const struct sl_session *session,
+void sl_page_session_findings(struct sl_page *page, const struct sl_session_answers *answers,
 			      int (*process_of)(const struct sl_page *page, int64_t rank, int64_t pid))
 {
-	struct sl_session_answers answers;
-
-	sl_session_answers_init(&answers, session, page->emit ? &page->emit->thresholds : &sl_gap_defaults);
-	for (size_t i = 0; i < answers.gaps.count; i++)
-		take_gap(page, &answers.gaps.findings[i], process_of);
-	take_collectives(page, &answers.series, &answers.phases, process_of);
+	for (size_t i = 0; i < answers->gaps.count; i++)
+		take_gap(page, &answers->gaps.findings[i], process_of);
+	take_collectives(page, &answers->collectives[SL_COLLECTIVE_MEDIUM], process_of);
 	if (!page->report) /* a guess from samples: a trace knows the rank that differs, and its line */
-		take_first(page, &answers.series, &answers.phases, process_of);
-	sl_session_answers_free(&answers);
+		take_first(page, &answers->cross_rank, process_of);
 }
 
 void sl_page_put_findings(struct sl_page *page)

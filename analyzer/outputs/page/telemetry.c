@@ -290,14 +290,13 @@ static void put_warnings(struct sl_page *page, const struct sl_telemetry *teleme
 	sl_json_end(page->j);
 }
 
-static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemetry, const struct sl_session_series *series,
+static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemetry, struct sl_session_answers *answers,
 		    const char *path)
 {
 	static const char *const absent[] = {"moments", "segments", "steps"};
 	const struct sl_session *session = telemetry->selected;
 	struct sl_page *page = t->page;
 	struct sl_markers markers;
-	struct sl_phases phases;
 
 	sl_page_open(page, "telemetry", path, session ? session->summary.session_id : NULL, NULL, NULL);
 	sl_json_array(page->j, "processes");
@@ -310,18 +309,16 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 	sl_json_end(page->j);
 	put_lines(t);
 	sl_page_heat(page);
-	sl_phases_init(&phases, series);
-	sl_markers_derive(series, &phases, &markers);
+	sl_markers_derive(&answers->series, &answers->phases, &markers);
 	put_marks(t, &markers);
 	sl_markers_free(&markers);
-	sl_phases_free(&phases);
 	for (size_t i = 0; i < SL_COUNT(absent); i++) {
 		sl_json_array(page->j, absent[i]);
 		sl_json_end(page->j);
 	}
 	take_ooms(t);
 	if (session)
-		sl_page_session_findings(page, session, process_of);
+		sl_page_session_findings(page, answers, process_of);
 	sl_page_put_findings(page);
 	put_warnings(page, telemetry);
 	sl_page_close(page);
@@ -329,39 +326,35 @@ static void put_all(struct telemetry_page *t, const struct sl_telemetry *telemet
 
 unsigned *sl_page_telemetry_devices(const struct sl_telemetry *telemetry, unsigned *ranks)
 {
-	static const struct sl_session nothing;
-	struct sl_session_series series;
+	static const struct sl_session_series none;
+	const struct sl_session_series *series = telemetry->selected ? &telemetry->selected->answers->series : &none;
 	unsigned *counts;
 
-	sl_series_init(&series, telemetry->selected ? telemetry->selected : &nothing);
-	*ranks = (unsigned)series.rank_count;
+	*ranks = (unsigned)series->rank_count;
 	counts = sl_memory_must(calloc(*ranks + 1, sizeof(*counts)));
 	for (unsigned r = 0; r < *ranks; r++) {
 		struct rank rank = {0};
 
-		take_rank(&rank, &series.ranks[r]);
+		take_rank(&rank, &series->ranks[r]);
 		counts[r] = (unsigned)rank.devices.count;
 		free(rank.devices.item);
 	}
-	sl_series_free(&series);
 	return counts;
 }
 
 void sl_page_build_telemetry(struct sl_page *page, const struct sl_page_matter *of, const struct sl_page_budget *budget)
 {
 	const struct sl_session nothing = {0}, *session = of->telemetry->selected ? of->telemetry->selected : &nothing;
+	struct sl_session_answers none = {0}, *answers = session->answers ?: &none;
 	struct telemetry_page t = {.page = page};
-	struct sl_session_series series;
 
-	sl_series_init(&series, session);
-	t.count = (unsigned)series.rank_count;
+	t.count = (unsigned)answers->series.rank_count;
 	t.ranks = sl_memory_must(calloc(t.count + 1, sizeof(*t.ranks)));
 	sl_page_begin(page, t.count, budget);
-	page->emit = of->emit;
 	page->ranks = sl_memory_must(calloc(t.count + 1, sizeof(*page->ranks)));
 	for (unsigned r = 0; r < t.count; r++) {
-		take_rank(&t.ranks[r], &series.ranks[r]);
-		page->ranks[r] = series.ranks[r].rank;
+		take_rank(&t.ranks[r], &answers->series.ranks[r]);
+		page->ranks[r] = answers->series.ranks[r].rank;
 		page->order[r] = r;
 	}
 	page->draw = draw;
@@ -369,7 +362,7 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_page_matter *
 	page->t0_unix_ns = session->count ? (uint64_t)session->events[0].timestamp_ns : 0;
 	page->t1_unix_ns = session->count ? (uint64_t)session->events[session->count - 1].timestamp_ns : 0;
 	find_places(&t);
-	put_all(&t, of->telemetry, &series, of->path);
+	put_all(&t, of->telemetry, answers, of->path);
 	if (t.drawn)
 		sl_timeline_free(&t.drawn->timeline);
 	for (unsigned r = 0; r < t.count; r++)
@@ -378,5 +371,4 @@ void sl_page_build_telemetry(struct sl_page *page, const struct sl_page_matter *
 		free(t.places.item[i].ranks.item);
 	free(t.places.item);
 	free(t.ranks);
-	sl_series_free(&series);
 }

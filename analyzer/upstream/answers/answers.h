@@ -53,7 +53,7 @@ struct sl_phase_rank {
 };
 
 struct sl_phases {
-	struct sl_arena arena;
+	struct sl_arena *arena;	     /* of the caller; phases of moments go there too */
 	struct sl_phase_rank *ranks; /* those of the series, in its order */
 	size_t rank_count;
 };
@@ -74,10 +74,9 @@ struct sl_phase_attribution {
 	const char *summary; /* ambiguous between several: the label that began last, or NULL */
 };
 
-void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *series);
-void sl_phases_free(struct sl_phases *phases);
+void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *series, struct sl_arena *arena);
 
-/* origin: the event whose metadata may name its thread or scope, or NULL. The result lives as long as the phases. */
+/* origin: the event whose metadata may name its thread or scope, or NULL. The result is in the arena of the phases. */
 struct sl_phase_attribution sl_phases_at(struct sl_phases *phases, int32_t rank, int64_t timestamp_ns,
 					 const struct sl_v3_event *origin);
 
@@ -116,14 +115,12 @@ struct sl_collective_interval {
 };
 
 struct sl_collective_result {
-	struct sl_arena arena;
-	struct sl_collective_interval *intervals; /* by rank, then start */
+	struct sl_collective_interval *intervals; /* by rank, then start; in the arena of the phases */
 	size_t count;
 };
 
 void sl_collective_analyze(const struct sl_session_series *series, struct sl_phases *phases,
 			   const struct sl_collective_preset *preset, struct sl_collective_result *result);
-void sl_collective_free(struct sl_collective_result *result);
 
 void sl_collective_write(struct sl_json *j, const char *key, const struct sl_collective_result *result);
 
@@ -141,8 +138,7 @@ struct sl_cross_suspect {
 	struct sl_phase_attribution phase;
 };
 
-struct sl_cross_rank {
-	struct sl_arena arena;
+struct sl_cross_rank {	    /* its lists and texts are in the arena of the phases */
 	const char *job_id; /* or NULL */
 	int64_t world_size;
 	struct sl_cross_participant {
@@ -162,7 +158,6 @@ struct sl_cross_rank {
 };
 
 void sl_cross_rank_analyze(const struct sl_session_series *series, struct sl_phases *phases, struct sl_cross_rank *result);
-void sl_cross_rank_free(struct sl_cross_rank *result);
 
 /*
  * Gap analysis: memory the device holds beyond what the allocator reserved (used - reserved), over the samples of
@@ -220,11 +215,16 @@ struct sl_session_answers {
 	struct sl_session_series series;
 	struct sl_phases phases;
 	struct sl_gap_result gaps;
+	struct sl_collective_result collectives[SL_COLLECTIVE_PRESETS];
+	struct sl_cross_rank cross_rank;
 };
 
-void sl_session_answers_init(struct sl_session_answers *answers, const struct sl_session *session,
-			     const struct sl_gap_thresholds *thresholds);
-void sl_session_answers_free(struct sl_session_answers *answers);
+/* In the arena. */
+struct sl_session_answers *sl_session_answers_new(const struct sl_session *session, const struct sl_gap_thresholds *thresholds,
+						  struct sl_arena *arena);
+
+/* Sets the answers of each session, in the telemetry's arena.  After sl_telemetry_finish, before anything below. */
+void sl_session_answers_all(struct sl_telemetry *t, const struct sl_gap_thresholds *thresholds);
 
 /* The object `evidence` of one finding. */
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding);
@@ -244,7 +244,7 @@ extern const struct sl_emit_options sl_emit_defaults;
 int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options);
 
 /* The members gap_findings, collective_attribution and cross_rank of the selected session; empty and null without one. */
-void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options);
+void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t);
 
 /* Each problem, and each analysis that could not be made, as "FILE:LINE: reason" or a sentence. */
 void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context);

@@ -330,7 +330,7 @@ void sl_collective_analyze(const struct sl_session_series *series, struct sl_pha
 		sl_arena_reset(&scratch);
 	}
 	count_synchronous(&spikes, series->rank_count, preset->sync_window_ns);
-	result->intervals = sl_arena_alloc(&result->arena, (spikes.list.count + 1) * sizeof(*result->intervals));
+	result->intervals = sl_arena_alloc(phases->arena, (spikes.list.count + 1) * sizeof(*result->intervals));
 	for (size_t i = 0; i < spikes.list.count; i++) {
 		struct sl_collective_interval *interval = &result->intervals[result->count];
 		const struct sl_v3_event *event = spikes.list.item[i].event;
@@ -343,11 +343,6 @@ void sl_collective_analyze(const struct sl_session_series *series, struct sl_pha
 	merge_overlapping(phases, result);
 	free(spikes.list.item);
 	sl_arena_free(&scratch);
-}
-
-void sl_collective_free(struct sl_collective_result *result)
-{
-	sl_arena_free(&result->arena);
 }
 
 static void write_interval(struct sl_json *j, const struct sl_collective_interval *interval)

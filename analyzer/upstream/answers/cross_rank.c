@@ -156,27 +156,28 @@ static int by_aligned_time(const void *a, const void *b)
 	       ?: SL_RISING(x->event->rank, y->event->rank);
 }
 
-static void describe_ranks(struct sl_cross_rank *result, struct participant *list, size_t count, int64_t interval_ns)
+static void describe_ranks(struct sl_cross_rank *result, struct sl_arena *arena, struct participant *list, size_t count,
+			   int64_t interval_ns)
 {
 	const struct participant *anchor = &list[0]; /* by rank: rank 0 or the lowest */
 	int64_t first_ns = anchor->samples.events[0]->timestamp_ns;
 	size_t at = 0;
 
-	result->ranks = sl_arena_alloc(&result->arena, (count + 1) * sizeof(*result->ranks));
+	result->ranks = sl_arena_alloc(arena, (count + 1) * sizeof(*result->ranks));
 	result->rank_count = count;
 	for (size_t i = 0; i < count; i++) {
 		list[i].offset_ns = list[i].samples.events[0]->timestamp_ns - first_ns;
 		result->ranks[i] = (struct sl_cross_participant){list[i].rank, list[i].samples.count, list[i].offset_ns};
 		if (interval_ns > 0 && llabs(list[i].offset_ns) > 5 * interval_ns)
 			note(result,
-			     sl_arena_printf(&result->arena,
+			     sl_arena_printf(arena,
 					     "Rank %d starts %lld ns from the anchor; first-sample alignment may be approximate.",
 					     list[i].rank, (long long)list[i].offset_ns));
 	}
 	size_t absent = (size_t)(result->world_size - (int64_t)count);
 	size_t listed = absent < SL_CROSS_RANK_MISSING_MAX ? absent : SL_CROSS_RANK_MISSING_MAX;
 
-	result->missing = sl_arena_alloc(&result->arena, (listed + 1) * sizeof(*result->missing));
+	result->missing = sl_arena_alloc(arena, (listed + 1) * sizeof(*result->missing));
 	for (int64_t rank = 0; rank < result->world_size && result->missing_count < listed; rank++) {
 		if (at < count && list[at].rank == rank)
 			at++;
@@ -184,8 +185,7 @@ static void describe_ranks(struct sl_cross_rank *result, struct participant *lis
 			result->missing[result->missing_count++] = (int32_t)rank;
 	}
 	if (absent)
-		note(result,
-		     sl_arena_printf(&result->arena, "%zu of %lld ranks have no samples.", absent, (long long)result->world_size));
+		note(result, sl_arena_printf(arena, "%zu of %lld ranks have no samples.", absent, (long long)result->world_size));
 }
 
 static void accuse(struct sl_cross_rank *result, struct sl_phases *phases, const struct candidate *list, size_t count, bool sparse,
@@ -196,7 +196,7 @@ static void accuse(struct sl_cross_rank *result, struct sl_phases *phases, const
 
 	result->has_onset = count >= 2;
 	result->onset_ns = cut_ns;
-	result->suspects = sl_arena_alloc(&result->arena, count * sizeof(*result->suspects));
+	result->suspects = sl_arena_alloc(phases->arena, count * sizeof(*result->suspects));
 	for (size_t i = 0; i < count && list[i].aligned_ns <= cut_ns; i++) {
 		struct sl_cross_suspect *suspect = &result->suspects[result->suspect_count++];
 		int64_t lead_ns = result->has_onset ? cut_ns - list[i].aligned_ns : 0;
@@ -245,7 +245,7 @@ void sl_cross_rank_analyze(const struct sl_session_series *series, struct sl_pha
 	common = most_common(&series->all, only_job, world_of, &texts);
 	world = common ? common->world_size : 1;
 	result->world_size = world > last ? world : last + 1;
-	describe_ranks(result, list, count, interval_ns);
+	describe_ranks(result, phases->arena, list, count, interval_ns);
 	sparse = result->missing_count > 0;
 
 	struct candidate *found = sl_arena_alloc(&scratch, count * sizeof(*found));
@@ -263,9 +263,4 @@ void sl_cross_rank_analyze(const struct sl_session_series *series, struct sl_pha
 		accuse(result, phases, found, candidates, sparse, interval_ns);
 	}
 	sl_arena_free(&scratch);
-}
-
-void sl_cross_rank_free(struct sl_cross_rank *result)
-{
-	sl_arena_free(&result->arena);
 }

@@ -284,7 +284,7 @@ static void write_event_types(struct sl_json *j, const struct sl_session *sessio
 	sl_map_free(&counts);
 }
 
-static void write_row(struct sl_json *j, const struct sl_session *session, const struct sl_session_series *series)
+static void write_row(struct sl_json *j, const struct sl_session *session)
 {
 	sl_json_object(j, NULL);
 	sl_session_summary_write(j, "summary", &session->summary);
@@ -297,7 +297,7 @@ static void write_row(struct sl_json *j, const struct sl_session *session, const
 		sl_json_null(j, "last_timestamp_ns");
 	}
 	write_event_types(j, session);
-	write_ranks(j, series);
+	write_ranks(j, &session->answers->series);
 	sl_json_texts(j, "sources_loaded", session->sources, session->source_count);
 	sl_json_texts(j, "warnings", session->warnings, session->warning_count);
 	sl_json_end(j);
@@ -344,16 +344,11 @@ static void write_gaps_by_rank(struct sl_json *j, const struct sl_session_series
 	sl_json_end(j);
 }
 
-static void write_collectives(struct sl_json *j, const struct sl_session_series *series, struct sl_phases *phases)
+static void write_collectives(struct sl_json *j, const struct sl_session_answers *answers)
 {
 	sl_json_object(j, "collective_attribution");
-	for (int i = 0; i < SL_COLLECTIVE_PRESETS; i++) {
-		struct sl_collective_result result;
-
-		sl_collective_analyze(series, phases, &sl_collective_presets[i], &result);
-		sl_collective_write(j, sl_collective_presets[i].name, &result);
-		sl_collective_free(&result);
-	}
+	for (int i = 0; i < SL_COLLECTIVE_PRESETS; i++)
+		sl_collective_write(j, sl_collective_presets[i].name, &answers->collectives[i]);
 	sl_json_end(j);
 }
 
@@ -381,7 +376,7 @@ static void write_suspect(struct sl_json *j, const struct sl_cross_suspect *susp
 	sl_json_end(j);
 }
 
-static void cross_rank_write(struct sl_json *j, const char *key, const struct sl_cross_rank *result)
+static void write_cross_rank(struct sl_json *j, const char *key, const struct sl_cross_rank *result)
 {
 	char rank[16];
 
@@ -414,15 +409,6 @@ static void cross_rank_write(struct sl_json *j, const char *key, const struct sl
 	sl_json_end(j);
 	sl_json_texts(j, "notes", result->notes, result->note_count);
 	sl_json_end(j);
-}
-
-static void write_cross_rank(struct sl_json *j, const char *key, const struct sl_session_series *series, struct sl_phases *phases)
-{
-	struct sl_cross_rank result;
-
-	sl_cross_rank_analyze(series, phases, &result);
-	cross_rank_write(j, key, &result);
-	sl_cross_rank_free(&result);
 }
 
 static void write_thread(struct sl_json *j, const struct sl_phase_span *span, const struct sl_v3_event *first)
@@ -518,14 +504,13 @@ static void phases_write(struct sl_json *j, const char *key, const struct sl_pha
 
 static void write_session(struct sl_json *j, const struct sl_session *session, const struct sl_gap_thresholds *thresholds)
 {
-	struct sl_session_answers answers;
-	const struct sl_session_series *series = &answers.series;
+	struct sl_session_answers *answers = session->answers;
+	const struct sl_session_series *series = &answers->series;
 	struct sl_markers markers;
 	int64_t samples = 0;
 
 	for (size_t i = 0; i < session->count; i++)
 		samples += sl_event_is_sample(&session->events[i]);
-	sl_session_answers_init(&answers, session, thresholds);
 	sl_json_object(j, session->summary.session_id);
 	sl_json_flat(j);
 	sl_json_int(j, "event_count", (int64_t)session->count);
@@ -536,17 +521,16 @@ static void write_session(struct sl_json *j, const struct sl_session *session, c
 		write_event(j, "derived_first_event", &session->events[0]);
 	else
 		sl_json_null(j, "derived_first_event");
-	sl_markers_derive(series, &answers.phases, &markers);
+	sl_markers_derive(series, &answers->phases, &markers);
 	markers_write(j, "timeline_markers", &markers);
 	sl_markers_free(&markers);
-	phases_write(j, "phase_spans", &answers.phases, series);
-	gap_write(j, "gap_analysis", &answers.gaps);
-	write_gaps_by_rank(j, series, &answers.phases, thresholds);
-	write_collectives(j, series, &answers.phases);
-	write_cross_rank(j, "cross_rank_analysis", series, &answers.phases);
+	phases_write(j, "phase_spans", &answers->phases, series);
+	gap_write(j, "gap_analysis", &answers->gaps);
+	write_gaps_by_rank(j, series, &answers->phases, thresholds);
+	write_collectives(j, answers);
+	write_cross_rank(j, "cross_rank_analysis", &answers->cross_rank);
 	sl_rollup_write(j, "rollup", session, series, SL_ROLLUP_WINDOW_NS);
 	sl_json_end(j);
-	sl_session_answers_free(&answers);
 }
 
 int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
@@ -556,13 +540,8 @@ int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const str
 	sl_json_string(j, "default_session_id", t->selected ? t->selected->summary.session_id : NULL);
 	sl_json_string(j, "analyze_cli_session_id", t->sessions.count ? t->sessions.item[0].summary.session_id : NULL);
 	sl_json_array(j, "sessions");
-	for (size_t i = 0; i < t->sessions.count; i++) {
-		struct sl_session_series series;
-
-		sl_series_init(&series, &t->sessions.item[i]);
-		write_row(j, &t->sessions.item[i], &series);
-		sl_series_free(&series);
-	}
+	for (size_t i = 0; i < t->sessions.count; i++)
+		write_row(j, &t->sessions.item[i]);
 	sl_json_end(j);
 	sl_json_object(j, "per_session");
 	for (size_t i = 0; i < t->sessions.count; i++)
@@ -573,23 +552,17 @@ int sl_emit_telemetry(struct sl_json *j, const struct sl_telemetry *t, const str
 	return 0;
 }
 
-void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t, const struct sl_emit_options *options)
+void sl_emit_selected(struct sl_json *j, const struct sl_telemetry *t)
 {
-	const struct sl_session nothing = {0}, *session = t->selected ? t->selected : &nothing;
-	struct sl_session_answers answers;
-	struct sl_collective_result collectives;
+	static const struct sl_session_answers none;
+	const struct sl_session_answers *answers = t->selected ? t->selected->answers : &none;
 
-	options = options ? options : &sl_emit_defaults;
-	sl_session_answers_init(&answers, session, &options->thresholds);
-	gap_write(j, "gap_findings", &answers.gaps);
-	sl_collective_analyze(&answers.series, &answers.phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &collectives);
-	sl_collective_write(j, "collective_attribution", &collectives);
-	sl_collective_free(&collectives);
+	gap_write(j, "gap_findings", &answers->gaps);
+	sl_collective_write(j, "collective_attribution", &answers->collectives[SL_COLLECTIVE_MEDIUM]);
 	if (t->selected)
-		write_cross_rank(j, "cross_rank", &answers.series, &answers.phases);
+		write_cross_rank(j, "cross_rank", &answers->cross_rank);
 	else
 		sl_json_null(j, "cross_rank");
-	sl_session_answers_free(&answers);
 }
 
 void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *context, const char *text), void *context)
@@ -602,14 +575,9 @@ void sl_emit_each_warning(const struct sl_telemetry *t, void (*warning)(void *co
 		warning(context, p->line ? sl_arena_printf(&arena, "%s:%u: %s", p->file, p->line, p->reason)
 					 : sl_arena_printf(&arena, "%s: %s", p->file, p->reason));
 	}
-	for (size_t i = 0; i < t->sessions.count; i++) {
-		struct sl_session_answers answers;
-
-		sl_session_answers_init(&answers, &t->sessions.item[i], &sl_gap_defaults);
-		if (answers.gaps.no_times)
+	for (size_t i = 0; i < t->sessions.count; i++)
+		if (t->sessions.item[i].answers->gaps.no_times)
 			warning(context, sl_arena_printf(&arena, "session %s: all samples have one time, so it has no drift",
 							 t->sessions.item[i].summary.session_id));
-		sl_session_answers_free(&answers);
-	}
 	sl_arena_free(&arena);
 }

@@ -279,18 +279,24 @@ void sl_gap_analyze(const struct sl_series *series, struct sl_phases *phases, co
 	sl_arena_free(&arena);
 }
 
-void sl_session_answers_init(struct sl_session_answers *answers, const struct sl_session *session,
-			     const struct sl_gap_thresholds *thresholds)
+struct sl_session_answers *sl_session_answers_new(const struct sl_session *session, const struct sl_gap_thresholds *thresholds,
+						  struct sl_arena *arena)
 {
-	sl_series_init(&answers->series, session);
-	sl_phases_init(&answers->phases, &answers->series);
+	struct sl_session_answers *answers = sl_arena_alloc(arena, sizeof(*answers));
+
+	sl_series_init(&answers->series, session, arena);
+	sl_phases_init(&answers->phases, &answers->series, arena);
 	sl_gap_analyze(&answers->series.all, &answers->phases, thresholds, &answers->gaps);
+	for (int i = 0; i < SL_COLLECTIVE_PRESETS; i++)
+		sl_collective_analyze(&answers->series, &answers->phases, &sl_collective_presets[i], &answers->collectives[i]);
+	sl_cross_rank_analyze(&answers->series, &answers->phases, &answers->cross_rank);
+	return answers;
 }
 
-void sl_session_answers_free(struct sl_session_answers *answers)
+void sl_session_answers_all(struct sl_telemetry *t, const struct sl_gap_thresholds *thresholds)
 {
-	sl_phases_free(&answers->phases);
-	sl_series_free(&answers->series);
+	for (size_t i = 0; i < t->sessions.count; i++)
+		t->sessions.item[i].answers = sl_session_answers_new(&t->sessions.item[i], thresholds, &t->arena);
 }
 
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding)

@@ -627,14 +627,13 @@ static void add_hidden_memory(struct issue_list *all, const struct sl_telemetry 
 {
 	for (size_t s = 0; s < t->loaded.count; s++) {
 		const struct sl_session *session = &t->loaded.item[s];
-		struct sl_session_answers answers;
+		const struct sl_gap_result *gaps;
 
 		if (!has_issues(session) || session->count < 3)
 			continue;
-		sl_session_answers_init(&answers, session, &sl_gap_defaults);
-		for (size_t i = 0; i < answers.gaps.count; i++)
-			add_finding(all, session, &answers.gaps.findings[i]);
-		sl_session_answers_free(&answers);
+		gaps = &sl_session_answers_new(session, &sl_gap_defaults, &all->arena)->gaps;
+		for (size_t i = 0; i < gaps->count; i++)
+			add_finding(all, session, &gaps->findings[i]);
 	}
 }
 

@@ -99,7 +99,7 @@ static void add_span(struct sl_phases *phases, struct sl_phase_rank *rank, const
 		.scope_id = enter->scope_id,
 		.synthetic_end = synthetic,
 	};
-	set_path(&phases->arena, enter->path, span);
+	set_path(phases->arena, enter->path, span);
 }
 
 static int by_start(const void *a, const void *b)
@@ -131,7 +131,7 @@ static void replay(struct sl_phases *phases, struct sl_phase_rank *rank, struct 
 	size_t stack_count = 0;
 
 	qsort(boundaries, count, sizeof(*boundaries), by_time);
-	rank->spans = sl_arena_alloc(&phases->arena, count * sizeof(*rank->spans));
+	rank->spans = sl_arena_alloc(phases->arena, count * sizeof(*rank->spans));
 	for (size_t i = 0; i < count; i++) {
 		const struct boundary *b = &boundaries[i];
 		uintptr_t *thread = sl_map_at(&threads, sl_arena_printf(&scratch, "%lld", (long long)b->thread_id));
@@ -154,18 +154,19 @@ static void replay(struct sl_phases *phases, struct sl_phase_rank *rank, struct 
 		for (struct open_scope *scope = stacks[i]; scope; scope = scope->outer)
 			add_span(phases, rank, scope->enter, last_ns, true);
 	qsort(rank->spans, rank->count, sizeof(*rank->spans), by_start);
-	rank->latest_end = sl_arena_alloc(&phases->arena, rank->count * sizeof(*rank->latest_end));
+	rank->latest_end = sl_arena_alloc(phases->arena, rank->count * sizeof(*rank->latest_end));
 	set_latest_end(rank, 0, rank->count);
 	sl_map_free(&threads);
 	sl_arena_free(&scratch);
 }
 
-void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *series)
+void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *series, struct sl_arena *arena)
 {
 	SL_VECTOR(struct boundary) boundaries = {0};
 
 	memset(phases, 0, sizeof(*phases));
-	phases->ranks = sl_arena_alloc(&phases->arena, (series->rank_count + 1) * sizeof(*phases->ranks));
+	phases->arena = arena;
+	phases->ranks = sl_arena_alloc(phases->arena, (series->rank_count + 1) * sizeof(*phases->ranks));
 	phases->rank_count = series->rank_count;
 	for (size_t r = 0; r < series->rank_count; r++) {
 		const struct sl_series *all = &series->ranks[r].all;
@@ -185,11 +186,6 @@ void sl_phases_init(struct sl_phases *phases, const struct sl_session_series *se
 			       all->events[all->count - 1]->timestamp_ns);
 	}
 	free(boundaries.item);
-}
-
-void sl_phases_free(struct sl_phases *phases)
-{
-	sl_arena_free(&phases->arena);
 }
 
 /* --- attribution -------------------------------------------------------------------------------------------- */
@@ -239,7 +235,7 @@ static struct sl_phase_attribution one(struct sl_phases *phases, const struct sl
 					 .thread_name = span->thread_name,
 					 .thread_id = span->thread_id};
 
-	a.paths = sl_arena_alloc(&phases->arena, sizeof(*a.paths));
+	a.paths = sl_arena_alloc(phases->arena, sizeof(*a.paths));
 	a.paths[0] = span->label;
 	return a;
 }
@@ -279,7 +275,7 @@ static void name_alike(struct sl_phases *phases, struct sl_phase_attribution *a,
 	for (size_t i = 0; i < count && kept < SL_PHASES_ALIKE; i++)
 		if (i == 0 || strcmp(texts[i], texts[kept - 1]) != 0)
 			texts[kept++] = texts[i];
-	a->paths = sl_arena_alloc(&phases->arena, kept * sizeof(*a->paths));
+	a->paths = sl_arena_alloc(phases->arena, kept * sizeof(*a->paths));
 	memcpy(a->paths, texts, kept * sizeof(*a->paths));
 	a->path_count = kept;
 }

@@ -49,46 +49,36 @@ static void put_gaps(FILE *out, const struct sl_gap_result *gaps)
 				gaps->findings[i].description);
 }
 
-static void put_collectives(FILE *out, const struct sl_session_series *series, struct sl_phases *phases)
+static void put_collectives(FILE *out, const struct sl_collective_result *result)
 {
-	struct sl_collective_result result;
 	struct sl_arena arena = {0};
 
-	sl_collective_analyze(series, phases, &sl_collective_presets[SL_COLLECTIVE_MEDIUM], &result);
-	for (size_t i = 0; i < result.count && i < LISTED; i++)
-		sl_escape_print(out, "  rank %d: a gap of %s during collectives (confidence %.2f)\n", result.intervals[i].rank,
-				size_of(&arena, result.intervals[i].peak_gap_bytes), result.intervals[i].confidence);
-	if (result.count > LISTED)
-		sl_escape_print(out, "  and %zu more of these\n", result.count - LISTED);
-	sl_collective_free(&result);
+	for (size_t i = 0; i < result->count && i < LISTED; i++)
+		sl_escape_print(out, "  rank %d: a gap of %s during collectives (confidence %.2f)\n", result->intervals[i].rank,
+				size_of(&arena, result->intervals[i].peak_gap_bytes), result->intervals[i].confidence);
+	if (result->count > LISTED)
+		sl_escape_print(out, "  and %zu more of these\n", result->count - LISTED);
 	sl_arena_free(&arena);
 }
 
-static void put_causes(FILE *out, const struct sl_session_series *series, struct sl_phases *phases)
+static void put_causes(FILE *out, const struct sl_cross_rank *result)
 {
-	struct sl_cross_rank result;
 	struct sl_arena arena = {0};
 
-	sl_cross_rank_analyze(series, phases, &result);
-	for (size_t i = 0; i < result.suspect_count && i < LISTED; i++)
-		sl_escape_print(out, "  rank %d rose first, by %s (confidence %s)\n", result.suspects[i].rank,
-				size_of(&arena, result.suspects[i].delta_bytes), result.suspects[i].confidence);
-	sl_cross_rank_free(&result);
+	for (size_t i = 0; i < result->suspect_count && i < LISTED; i++)
+		sl_escape_print(out, "  rank %d rose first, by %s (confidence %s)\n", result->suspects[i].rank,
+				size_of(&arena, result->suspects[i].delta_bytes), result->suspects[i].confidence);
 	sl_arena_free(&arena);
 }
 
-static void put_findings(FILE *out, const struct sl_session *session, const struct sl_emit_options *options)
+static void put_findings(FILE *out, const struct sl_session *session)
 {
-	struct sl_session_answers answers;
-
-	sl_session_answers_init(&answers, session, &options->thresholds);
 	sl_escape_print(out, "\nfindings in %s\n", session->summary.session_id);
-	put_gaps(out, &answers.gaps);
-	put_collectives(out, &answers.series, &answers.phases);
-	put_causes(out, &answers.series, &answers.phases);
-	if (answers.gaps.count == 0)
+	put_gaps(out, &session->answers->gaps);
+	put_collectives(out, &session->answers->collectives[SL_COLLECTIVE_MEDIUM]);
+	put_causes(out, &session->answers->cross_rank);
+	if (session->answers->gaps.count == 0)
 		fputs("  no gap above 5 % of the device\n", out);
-	sl_session_answers_free(&answers);
 }
 
 static void put_issues(FILE *out, const struct sl_telemetry *t, const struct sl_emit_options *options)
@@ -168,7 +158,7 @@ static void put_all(FILE *out, const struct sl_telemetry *t, const struct sl_emi
 	if (t->bundles.count > LISTED)
 		sl_escape_print(out, "  and %zu more bundles\n", t->bundles.count - LISTED);
 	if (t->selected && t->selected->count)
-		put_findings(out, t->selected, options);
+		put_findings(out, t->selected);
 	put_issues(out, t, options);
 	sl_emit_each_warning(t, put_warning, &warnings);
 	if (warnings.count > LISTED)

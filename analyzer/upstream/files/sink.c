@@ -113,9 +113,8 @@ static void write_session_rollup(struct sl_json *j, const struct sink *sink, con
 	for (size_t i = 0; i < sink->segment_count; i++)
 		if (strcmp(sink->segments[i].session_id, session->summary.session_id) == 0)
 			sources[copy.source_count++] = sink->segments[i].filename;
-	sl_series_init(&series, &copy);
+	sl_series_init(&series, &copy, &arena);
 	sl_rollup_write(j, NULL, &copy, &series, sink->options->rollup_window_ns);
-	sl_series_free(&series);
 	sl_arena_free(&arena);
 }
 

@@ -223,6 +223,7 @@ struct sl_session {
 	size_t source_count;
 	const char **warnings;
 	size_t warning_count;
+	struct sl_session_answers *answers; /* what upstream finds; see upstream/answers/answers.h */
 };
 
 /* Read a summary; false when upstream's rules for it do not hold. Texts stay where they are. */
@@ -247,14 +248,13 @@ struct sl_rank_series {
 };
 
 struct sl_session_series {
-	struct sl_arena arena;
 	struct sl_series all;
 	struct sl_rank_series *ranks; /* by rank */
 	size_t rank_count;
 };
 
-void sl_series_init(struct sl_session_series *series, const struct sl_session *session);
-void sl_series_free(struct sl_session_series *series);
+/* In the arena. */
+void sl_series_init(struct sl_session_series *series, const struct sl_session *session, struct sl_arena *arena);
 
 /* Makes a session id for the records of a file that name none.  It depends on the path alone, so all who read it get the same. */
 const char *sl_session_id_of_file(struct sl_arena *arena, const char *path);

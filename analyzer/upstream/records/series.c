@@ -25,9 +25,9 @@ static int by_number(const void *a, const void *b)
 	return SL_RISING(x, y);
 }
 
-static void collect_ranks(struct sl_session_series *series, const struct sl_session *session)
+static void collect_ranks(struct sl_session_series *series, const struct sl_session *session, struct sl_arena *arena)
 {
-	int32_t *ranks = sl_arena_alloc(&series->arena, (session->count + 1) * sizeof(*ranks));
+	int32_t *ranks = sl_arena_alloc(arena, (session->count + 1) * sizeof(*ranks));
 	size_t count = 0, kept = 0;
 
 	for (size_t i = 0; i < session->count; i++)
@@ -37,7 +37,7 @@ static void collect_ranks(struct sl_session_series *series, const struct sl_sess
 	for (size_t i = 0; i < count; i++)
 		if (i == 0 || ranks[i] != ranks[kept - 1])
 			ranks[kept++] = ranks[i];
-	series->ranks = sl_arena_alloc(&series->arena, (kept + 1) * sizeof(*series->ranks));
+	series->ranks = sl_arena_alloc(arena, (kept + 1) * sizeof(*series->ranks));
 	series->rank_count = kept;
 	for (size_t i = 0; i < kept; i++)
 		series->ranks[i].rank = ranks[i];
@@ -48,11 +48,11 @@ static void add(struct sl_series *series, const struct sl_v3_event *event)
 	series->events[series->count++] = event;
 }
 
-void sl_series_init(struct sl_session_series *series, const struct sl_session *session)
+void sl_series_init(struct sl_session_series *series, const struct sl_session *session, struct sl_arena *arena)
 {
 	memset(series, 0, sizeof(*series));
-	collect_ranks(series, session);
-	series->all.events = sl_arena_alloc(&series->arena, (session->count + 1) * sizeof(*series->all.events));
+	collect_ranks(series, session, arena);
+	series->all.events = sl_arena_alloc(arena, (session->count + 1) * sizeof(*series->all.events));
 	for (size_t i = 0; i < session->count; i++) {
 		struct sl_rank_series *rank = find(series, session->events[i].rank);
 
@@ -63,8 +63,8 @@ void sl_series_init(struct sl_session_series *series, const struct sl_session *s
 	for (size_t i = 0; i < series->rank_count; i++) {
 		struct sl_rank_series *rank = &series->ranks[i];
 
-		rank->all.events = sl_arena_alloc(&series->arena, (rank->all.count + 1) * sizeof(*rank->all.events));
-		rank->samples.events = sl_arena_alloc(&series->arena, (rank->samples.count + 1) * sizeof(*rank->all.events));
+		rank->all.events = sl_arena_alloc(arena, (rank->all.count + 1) * sizeof(*rank->all.events));
+		rank->samples.events = sl_arena_alloc(arena, (rank->samples.count + 1) * sizeof(*rank->all.events));
 		rank->all.count = rank->samples.count = 0;
 	}
 	for (size_t i = 0; i < session->count; i++) {
@@ -74,9 +74,4 @@ void sl_series_init(struct sl_session_series *series, const struct sl_session *s
 		if (sl_event_is_any_sample(&session->events[i]))
 			add(&rank->samples, &session->events[i]);
 	}
-}
-
-void sl_series_free(struct sl_session_series *series)
-{
-	sl_arena_free(&series->arena);
 }
