@@ -174,7 +174,7 @@ static void put_instead(const struct sl_fit_subject *s, const struct sl_fit_othe
 	char with[1200] = "", freed[500] = "", tried[100] = "";
 	size_t used = 0;
 
-	if (!instead->known)
+	if (!instead->is_known)
 		return;
 	for (unsigned c = 0; c < s->choice_count; c++)
 		if (instead->granted[c] && used < sizeof(with))
@@ -273,7 +273,7 @@ static void put_subject(const struct sl_fit_result *result, unsigned index, stru
 		put_failures(s, to);
 		put_best(s, to);
 		put_instead(s, &result->insteads[index], to);
-		if (result->layout && result->insteads[index].known)
+		if (result->layout && result->insteads[index].is_known)
 			sl_fit_picture_print(s->recording, &result->insteads[index].picture, to);
 	}
 	putchar('\n');
@@ -514,7 +514,7 @@ void sl_fit_print_json(const struct sl_fit_result *result)
 	sl_json_end(j);
 	sl_json_array(j, "ended_by");
 	for (unsigned i = 0; i < result->subject_count; i++)
-		if (result->insteads[i].known)
+		if (result->insteads[i].is_known)
 			put_ended(j, &result->subjects[i], &result->insteads[i]);
 	sl_json_end(j);
 	sl_fit_vary_json(j, result);

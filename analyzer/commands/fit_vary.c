@@ -78,11 +78,11 @@ static void put_largest(const struct sl_fit_curve *curve, uint64_t capacity, con
 
 	sl_fit_curve_largest(&l, curve, capacity);
 	sl_format_size(size, capacity);
-	if (isfinite(l.least))
-		snprintf(surely, sizeof(surely), "%.4g", floor(l.least));
-	if (isfinite(l.most))
-		snprintf(too_large, sizeof(too_large), ", not %.4g", floor(l.most) + 1);
-	if (!l.known)
+	if (isfinite(l.lower))
+		snprintf(surely, sizeof(surely), "%.4g", floor(l.lower));
+	if (isfinite(l.upper))
+		snprintf(too_large, sizeof(too_large), ", not %.4g", floor(l.upper) + 1);
+	if (!l.is_known)
 		sl_terminal_line(to, 0, 6, "    %s: not known, the need does not rise with %s", size, key);
 	else if (!isfinite(l.value))
 		sl_terminal_line(to, 0, 6, "    %s: not even the smallest %s fits", size, key);
@@ -148,9 +148,9 @@ static void put_curve(struct sl_json *j, const struct sl_fit_result *result, con
 		sl_fit_curve_largest(&l, curve, result->capacities[c]);
 		sl_json_object(j, NULL);
 		sl_json_uint(j, "capacity_bytes", result->capacities[c]);
-		sl_json_double(j, "value", l.known ? l.value : NAN);
-		sl_json_double(j, "at_least", isfinite(l.least) ? l.least : NAN);
-		sl_json_double(j, "at_most", isfinite(l.most) ? l.most : NAN);
+		sl_json_double(j, "value", l.is_known ? l.value : NAN);
+		sl_json_double(j, "at_least", isfinite(l.lower) ? l.lower : NAN);
+		sl_json_double(j, "at_most", isfinite(l.upper) ? l.upper : NAN);
 		sl_json_bool(j, "extrapolated", l.extrapolated);
 		sl_json_end(j);
 	}

@@ -146,14 +146,14 @@ unsigned sl_fit_orders(const struct sl_fit_recording *r)
 	return count;
 }
 
-enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *r, enum sl_fit_ties said)
+enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *r, enum sl_fit_ties wanted)
 {
 	static const enum sl_fit_ties likely[] = {SL_FIT_GIVEN, SL_FIT_REUSED, SL_FIT_ASCENDING, SL_FIT_DESCENDING};
 
-	for (unsigned i = 0; said == SL_FIT_GIVEN && i < SL_COUNT(likely); i++)
+	for (unsigned i = 0; wanted == SL_FIT_GIVEN && i < SL_COUNT(likely); i++)
 		if (is_open(r, likely[i], false))
 			return likely[i];
-	return said;
+	return wanted;
 }
 
 /* True: it fits, too, where the card takes all that a dry run leaves open. */
@@ -351,26 +351,26 @@ static void answer_window(struct sl_fit_answer *a, const struct sl_fit_subject *
 				  .granted = true,
 				  .settings = choice->text ? &choice->settings : NULL,
 				  .operations_max = question->scan_max ? question->scan_max : WINDOW_OPERATIONS};
-	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text)), known;
+	bool exact = !choice->release && (!choice->text || !strcmp(choice->text, r->text)), answered;
 
 	a->other_from = a->low = a->high = SL_UNKNOWN;
 	if (exact)
 		answer_exactly(a, subject, &how, question);
-	known = a->low != SL_UNKNOWN;
+	answered = a->low != SL_UNKNOWN;
 	how.ties = SL_FIT_REUSED;
 	how.streams_reversed = how.loose = false;
 	for (unsigned first = 0; first < SL_FIT_FIRSTS; first++)
-		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !known && !question->unscanned);
+		answer_from_nothing(a, subject, r, &how, (enum sl_fit_first)first, !exact, !answered && !question->unscanned);
 	how.ties = SL_FIT_GIVEN;
 	how.capacity = UINT64_MAX;
 	if (a->low == SL_UNKNOWN)
 		return;
 	/* pieces of segments that a lower max_split_size would not have split are no places: PyTorch dies of such a change */
-	if (!known && settings->expandable == r->settings.expandable && settings->max_split >= r->settings.max_split)
+	if (!answered && settings->expandable == r->settings.expandable && settings->max_split >= r->settings.max_split)
 		answer_as_they_lay(a, r, &how);
-	if (!known)
+	if (!answered)
 		add_margin(a, exact ? SHORT_PART : settings->expandable ? PAGE_PART : SEGMENT_PART);
-	if (!known && exact) { /* all that was reserved at the start does */
+	if (!answered && exact) { /* all that was reserved at the start does */
 		a->high = a->high < r->reserved_start ? a->high : r->reserved_start;
 		a->low = a->low < a->high ? a->low : a->high;
 	}
@@ -410,13 +410,13 @@ static void find_fraction(struct sl_fit_subject *subject, struct sl_fit_recordin
 	double seen = r->settings.fraction;
 
 	for (unsigned i = 0; i < question->setting_count && !subject->check.exact; i++) {
-		struct sl_fit_settings told = sl_fit_defaults;
+		struct sl_fit_settings settings = sl_fit_defaults;
 		const char *at;
 
-		if (!question->settings[i] || sl_fit_settings_parse(&told, question->settings[i], r->release, &at) ||
-		    !(told.fraction > 0))
+		if (!question->settings[i] || sl_fit_settings_parse(&settings, question->settings[i], r->release, &at) ||
+		    !(settings.fraction > 0))
 			continue;
-		r->settings.fraction = told.fraction;
+		r->settings.fraction = settings.fraction;
 		sl_fit_check(&subject->check, r);
 		if (!subject->check.exact)
 			r->settings.fraction = seen;
@@ -478,13 +478,13 @@ void sl_fit_subject_free(struct sl_fit_subject *subject)
 enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t capacity, char *why, size_t size)
 {
 	uint64_t small = -d->given_bytes & (SL_DEVICE_UNIT - 1); /* small blocks share a unit */
-	uint64_t most = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes + d->unsure;
+	uint64_t needed_max = d->beside_bytes == SL_UNKNOWN ? SL_UNKNOWN : d->given_bytes + small + d->beside_bytes + d->unsure;
 	bool refused = d->refused && (!d->went_on || capacity > d->failed_total);
-	const char *open = refused		? "it ran out of memory in the recording; later requests are unknown"
-			   : d->pool		? "the driver's pool keeps more than is live"
-			   : d->partial		? SL_FIT_PARTIAL
-			   : most == SL_UNKNOWN ? "no sample after the peak has the memory of contexts and other processes"
-						: NULL;
+	const char *open = refused		      ? "it ran out of memory in the recording; later requests are unknown"
+			   : d->pool		      ? "the driver's pool keeps more than is live"
+			   : d->partial		      ? SL_FIT_PARTIAL
+			   : needed_max == SL_UNKNOWN ? "no sample after the peak has the memory of contexts and other processes"
+						      : NULL;
 	char bytes[SL_FORMAT_BYTES], all[SL_FORMAT_BYTES];
 
 	if (d->peak_bytes > capacity || (!d->went_on && d->failed_total && capacity <= d->failed_total)) {
@@ -497,8 +497,9 @@ enum sl_fit_verdict sl_fit_judge_driver(const struct sl_fit_driver *d, uint64_t 
 	if (open)
 		snprintf(why, size, "%s", open);
 	else
-		snprintf(why, size, "it needs between %s and %s", sl_format_size(bytes, d->peak_bytes), sl_format_size(all, most));
-	return open || most > capacity ? SL_FIT_UNKNOWN : SL_FIT_FITS;
+		snprintf(why, size, "it needs between %s and %s", sl_format_size(bytes, d->peak_bytes),
+			 sl_format_size(all, needed_max));
+	return open || needed_max > capacity ? SL_FIT_UNKNOWN : SL_FIT_FITS;
 }
 
 unsigned sl_fit_best(const struct sl_fit_subject *subject)

@@ -62,8 +62,8 @@ struct sl_fit_subject {
 struct sl_fit_recording sl_fit_under(const struct sl_fit_recording *recording, const struct sl_fit_choice *choice);
 /* In how many ways the run may go on, by where the driver puts segments and in which order streams come; after 2.11 in one. */
 unsigned sl_fit_orders(const struct sl_fit_recording *recording);
-/* The placement `said`, or where that is SL_FIT_GIVEN, the likeliest one. */
-enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *recording, enum sl_fit_ties said);
+/* The placement `wanted`, or where that is SL_FIT_GIVEN, the likeliest one. */
+enum sl_fit_ties sl_fit_way(const struct sl_fit_recording *recording, enum sl_fit_ties wanted);
 
 /*
  * Each setting may take the time of sl_budget_begin.  Where one takes more, this recording and later ones of the process have no

@@ -18,13 +18,13 @@ struct sl_fit_edits {
 	bool *empties;	/* of each op: the cache is emptied before it */
 	uint64_t extra; /* bytes that are requested before the op `extra_from` and stay until the end of the step */
 	size_t extra_from;
-	uint64_t beside; /* so much less is on the device that is not PyTorch's, from op `beside_from` on */
-	size_t beside_from;
+	uint64_t others_less; /* so much less is on the device that is not PyTorch's, from op `others_less_from` on */
+	size_t others_less_from;
 	struct sl_fit_settings made;
 	bool scaled;
-	bool loose;	     /* when exactly blocks end is not known */
-	uint64_t results;    /* of these blocks, that the program may need without their graph */
-	enum sl_passes most; /* no better answer, whatever the replay says */
+	bool loose;		   /* when exactly blocks end is not known */
+	uint64_t results;	   /* of these blocks, that the program may need without their graph */
+	enum sl_passes passes_max; /* no better answer, whatever the replay says */
 };
 
 /* One rule: false: the program has nothing of the kind. */

@@ -36,13 +36,13 @@ static signed char *who_keeps(const struct sl_fit_program *p, const struct sl_fi
 }
 
 /* True: this line also runs under another line of the program, where nothing is kept of each step. */
-static bool is_shared(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, const struct sl_fit_place *here)
+static bool is_shared(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, const struct sl_fit_place *place)
 {
 	for (size_t i = 1; i < p->stacks.count; i++) {
 		const struct sl_fit_stack *stack = &p->stacks.item[i];
 
 		for (unsigned k = 1; !keeps->stacks[i].grows && k < stack->count; k++)
-			if (sl_fit_place_is(&stack->places[k], here) && !sl_fit_place_is(&stack->places[k - 1], here - 1))
+			if (sl_fit_place_is(&stack->places[k], place) && !sl_fit_place_is(&stack->places[k - 1], place - 1))
 				return true;
 	}
 	return false;
@@ -116,11 +116,11 @@ static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_kee
 static size_t fit_keeps_until(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
 {
 	const struct sl_fit_life *at = &p->lives.item[life];
-	const struct sl_fit_place *here = sl_fit_program_statement(p, at->python);
+	const struct sl_fit_place *statement = sl_fit_program_statement(p, at->python);
 	size_t until = k->leaves[life], pass = at->step <= p->steps.count ? k->passes[at->step] : 0;
 
-	if (here && here == sl_fit_program_caller(p, at->python))
-		until = sl_idmap_get(&k->ends, (uint64_t)here->line << 32 | (at->step + 1), (uint32_t)p->whole.ops.count);
+	if (statement && statement == sl_fit_program_caller(p, at->python))
+		until = sl_idmap_get(&k->ends, (uint64_t)statement->line << 32 | (at->step + 1), (uint32_t)p->whole.ops.count);
 	return pass > until ? pass : until;
 }
 
@@ -164,13 +164,13 @@ static bool end_kept(struct sl_fit_edits *e, struct sl_change *change, const str
 	}
 	if (!graph && may_be_graph(p, e->keeps, who)) {
 		change->given = "the results are detached";
-		e->most = SL_PASSES_STEP;
+		e->passes_max = SL_PASSES_STEP;
 	}
 	free(who);
 	e->loose = graph;
 	sl_fit_change_name(change, place);
 	if (!graph && results > RESULTS_MAX)
-		e->most = SL_PASSES_STEP; /* modules may need them again, as a cache of keys and values */
+		e->passes_max = SL_PASSES_STEP; /* modules may need them again, as a cache of keys and values */
 	return bytes && sl_fit_change_matters(p, bytes);
 }
 

@@ -121,7 +121,7 @@ struct layers {
 static void drop(struct layers *layers, struct sl_fit_edits *e, const struct sl_fit_program *p, unsigned depth, unsigned since,
 		 uint32_t from, size_t until)
 {
-	const struct sl_fit_place *place = NULL, *here;
+	const struct sl_fit_place *place = NULL, *current;
 	uint32_t first = 0, begin = 0, last = UINT32_MAX;
 	uint64_t now = 0;
 	unsigned line;
@@ -132,9 +132,9 @@ static void drop(struct layers *layers, struct sl_fit_edits *e, const struct sl_
 
 		if (life && (life->step < since || !(line = layer_line(stack, depth)) || stack->backward))
 			continue;
-		here = life ? &stack->places[line - 1] : NULL;
-		if (!life || !place || here->line != place->line ||
-		    strcmp(here->file ? here->file : "", place->file ? place->file : "") != 0 || life->python == first) {
+		current = life ? &stack->places[line - 1] : NULL;
+		if (!life || !place || current->line != place->line ||
+		    strcmp(current->file ? current->file : "", place->file ? place->file : "") != 0 || life->python == first) {
 			for (uint32_t k = begin; life && place && last != UINT32_MAX && k < i; k++)
 				if (k != last && is_activation(p, k, until, since) &&
 				    layer_line(sl_fit_program_maker(p, k), depth)) {
@@ -152,7 +152,7 @@ static void drop(struct layers *layers, struct sl_fit_edits *e, const struct sl_
 			now = 0;
 			first = life->python;
 			begin = i;
-			place = here;
+			place = current;
 			last = UINT32_MAX;
 		}
 		if (is_activation(p, i, until, since)) {

@@ -140,7 +140,7 @@ static const struct power *power_of(const struct powers *powers, const struct sl
 /* No step has a larger input than LONGEST of the largest one.  Blocks that follow the input follow it to there. */
 bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	double longest, x, told = 0, all = 0;
+	double longest, x, explained = 0, all = 0;
 	struct powers powers = {0};
 	size_t last;
 
@@ -160,7 +160,7 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 			continue;
 		all += (double)life->bytes;
 		if (life->nth || fabs(at->bytes[0] * pow(x / at->input[0], power) / (double)life->bytes - 1) < ALIKE)
-			told += (double)life->bytes;
+			explained += (double)life->bytes;
 		if (x > LONGEST * longest)
 			e->scale[i] = pow(LONGEST * longest / x, power);
 	}
@@ -168,25 +168,25 @@ bool sl_fit_change_shorter_longest(struct sl_fit_edits *e, struct sl_change *cha
 	sl_idmap_free(&powers.at);
 	e->scaled = true;
 	sl_fit_change_name(change, sl_fit_program_statement(p, p->whole.ops.item[p->steps.item[0]].python));
-	return told > (1 - ALIKE) * all && all > 0;
+	return explained > (1 - ALIKE) * all && all > 0;
 }
 
-/* True: the function of the line `here` is active. */
-static bool is_inside(const struct sl_fit_stack *stack, const struct sl_fit_place *here)
+/* True: the function of the line `place` is active. */
+static bool is_inside(const struct sl_fit_stack *stack, const struct sl_fit_place *place)
 {
 	for (unsigned k = 0; k < stack->count; k++)
-		if (stack->places[k].own && stack->places[k].function && !strcmp(stack->places[k].function, here->function))
+		if (stack->places[k].own && stack->places[k].function && !strcmp(stack->places[k].function, place->function))
 			return true;
 	return false;
 }
 
-/* The first request from the op `from` on that is outside of `here`; *at and *found are of a later place, or the end. */
-static size_t returned(const struct sl_fit_program *p, size_t from, const struct sl_fit_place *here, size_t *at, size_t *found)
+/* The first request from the op `from` on that is outside of `place`; *at and *found are of a later place, or the end. */
+static size_t returned(const struct sl_fit_program *p, size_t from, const struct sl_fit_place *place, size_t *at, size_t *found)
 {
 	while (*at > from) {
 		const struct sl_fit_op *op = &p->whole.ops.item[--*at];
 
-		if (op->verb == SL_FIT_ALLOC && !is_inside(sl_fit_program_stack(p, op->python), here))
+		if (op->verb == SL_FIT_ALLOC && !is_inside(sl_fit_program_stack(p, op->python), place))
 			*found = *at;
 	}
 	return *found;
@@ -215,14 +215,14 @@ static const struct sl_fit_life *largest_temporary(const struct sl_fit_program *
 bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	const struct sl_fit_life *failed = p->failed == SL_FIT_GAP ? largest_temporary(p) : sl_fit_program_failed(p);
-	const struct sl_fit_place *here, *there;
+	const struct sl_fit_place *failed_place, *place;
 	size_t at = p->whole.ops.count, found = at;
 	unsigned count = 0;
 
 	if (!failed || !p->recorded->device_total)
 		return false;
-	here = sl_fit_program_own(sl_fit_program_stack(p, failed->python));
-	if (!here || !here->function || failed->bytes * LARGE_PART < p->recorded->device_total ||
+	failed_place = sl_fit_program_own(sl_fit_program_stack(p, failed->python));
+	if (!failed_place || !failed_place->function || failed->bytes * LARGE_PART < p->recorded->device_total ||
 	    sl_fit_program_stack(p, failed->python)->backward || sl_fit_program_stack(p, failed->python)->optimizer)
 		return false;
 	for (uint32_t i = (uint32_t)p->lives.count; i--;) {
@@ -230,10 +230,10 @@ bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, con
 
 		if ((life->step != failed->step && p->failed != SL_FIT_GAP) || life->bytes < failed->bytes / PIECE_PART)
 			continue;
-		there = sl_fit_program_own(sl_fit_program_maker(p, i));
-		if (!there || !there->function || strcmp(there->function, here->function) != 0)
+		place = sl_fit_program_own(sl_fit_program_maker(p, i));
+		if (!place || !place->function || strcmp(place->function, failed_place->function) != 0)
 			continue;
-		if (life->death > returned(p, life->birth, here, &at, &found)) {
+		if (life->death > returned(p, life->birth, failed_place, &at, &found)) {
 			if (life->bytes >= failed->bytes / 2)
 				return false; /* it is needed later, as by a backward pass */
 			continue;
@@ -244,6 +244,6 @@ bool sl_fit_change_chunked(struct sl_fit_edits *e, struct sl_change *change, con
 	}
 	e->extra = failed->bytes / CHUNKS;
 	e->scaled = true;
-	sl_fit_change_name(change, here);
+	sl_fit_change_name(change, failed_place);
 	return count;
 }

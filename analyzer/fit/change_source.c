@@ -96,7 +96,7 @@ static bool is_replaced(const struct sl_fit_program *p, uint32_t old, uint32_t n
 bool sl_fit_change_new_optimizer(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
 	SL_VECTOR(uint32_t) states = {0};
-	uint64_t bytes = 0, known = 0;
+	uint64_t bytes = 0, last_bytes = 0;
 	bool replaced = false;
 
 	for (uint32_t i = 0; i < p->lives.count && states.count < STATES_MAX; i++)
@@ -109,10 +109,10 @@ bool sl_fit_change_new_optimizer(struct sl_fit_edits *e, struct sl_change *chang
 			new = &p->lives.item[states.item[k]];
 			if (new->step == old->step || new->python != old->python || new->bytes != old->bytes)
 				new = NULL;
-			else if (old->bytes != known)
+			else if (old->bytes != last_bytes)
 				replaced = is_replaced(p, states.item[i], states.item[k]);
 		}
-		known = old->bytes;
+		last_bytes = old->bytes;
 		if (!new || !replaced)
 			continue;
 		e->dies[states.item[i]] = new->birth;

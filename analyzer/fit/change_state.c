@@ -58,7 +58,7 @@ static bool shrink_state(struct sl_fit_edits *e, struct sl_change *change, const
 	e->scaled = true;
 	if (p->rest == SL_FIT_REST_STATE) {
 		change->given = "the state is float32, updated by parameter";
-		e->most = SL_PASSES_STEP; /* of all at once it needs as much again for a moment */
+		e->passes_max = SL_PASSES_STEP; /* of all at once it needs as much again for a moment */
 		e->extra = OWN_STEP * p->temporary;
 		e->extra_from = p->states;
 	} else {
@@ -73,7 +73,7 @@ bool sl_fit_change_one_by_one(struct sl_fit_edits *e, struct sl_change *change, 
 {
 	const struct sl_fit_stack *failed =
 		p->failed == SL_FIT_GAP ? NULL : sl_fit_program_stack(p, p->whole.ops.item[p->failed].python);
-	uint64_t bytes = 0, most = 0;
+	uint64_t bytes = 0, largest = 0;
 	bool together = false;
 
 	for (unsigned i = 0; failed && i < failed->count; i++)
@@ -85,10 +85,10 @@ bool sl_fit_change_one_by_one(struct sl_fit_edits *e, struct sl_change *change, 
 			continue;
 		e->gone[i] = true;
 		bytes += life->birth <= p->failed ? life->bytes : 0;
-		most = life->bytes > most ? life->bytes : most;
+		largest = life->bytes > largest ? life->bytes : largest;
 		e->extra_from = e->extra_from == SL_FIT_GAP ? life->birth : e->extra_from;
 	}
-	e->extra = OWN_STEP * most;
+	e->extra = OWN_STEP * largest;
 	if (together)
 		sl_fit_change_name(change, sl_fit_program_own(failed));
 	return bytes && sl_fit_change_matters(p, bytes);
@@ -102,7 +102,7 @@ bool sl_fit_change_half_state(struct sl_fit_edits *e, struct sl_change *change, 
 /* State of float32 in 8 bits: that it has this type is not in the recording, so that it is never called fitting. */
 bool sl_fit_change_state_8bit(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)
 {
-	e->most = SL_PASSES_STEP;
+	e->passes_max = SL_PASSES_STEP;
 	return shrink_state(e, change, p, 0.25 + 1.0 / BLOCK_8BIT, STATE_8BIT);
 }
 
@@ -143,7 +143,7 @@ bool sl_fit_change_set_to_none(struct sl_fit_edits *e, struct sl_change *change,
 		bytes += life->bytes;
 	}
 	SL_DROP(&old.list);
-	e->most = SL_PASSES_STEP;
+	e->passes_max = SL_PASSES_STEP;
 	return updates >= UPDATES_MIN && sl_fit_change_matters(p, bytes / updates);
 }
 

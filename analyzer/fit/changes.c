@@ -31,19 +31,19 @@ static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, 
 	uint64_t bytes = 0;
 
 	for (unsigned depth = 0; failed && depth < failed->count && !bytes; depth++) {
-		const struct sl_fit_place *here = &failed->places[depth], *load = failed->loads ? here : NULL;
+		const struct sl_fit_place *place = &failed->places[depth], *load = failed->loads ? place : NULL;
 
-		if (!here->own)
+		if (!place->own)
 			continue;
 		begin = called = SL_FIT_GAP;
 		for (size_t i = p->failed + 1; i--;) {
 			const struct sl_fit_op *op = &p->whole.ops.item[i];
 			const struct sl_fit_stack *stack = op->verb == SL_FIT_ALLOC ? sl_fit_program_stack(p, op->python) : NULL;
 
-			if (!stack || stack->count <= depth || !here->file || !stack->places[depth].file ||
-			    strcmp(stack->places[depth].file, here->file) != 0 ||
+			if (!stack || stack->count <= depth || !place->file || !stack->places[depth].file ||
+			    strcmp(stack->places[depth].file, place->file) != 0 ||
 			    strcmp(stack->places[depth].function ? stack->places[depth].function : "",
-				   here->function ? here->function : "") != 0)
+				   place->function ? place->function : "") != 0)
 				continue;
 			load = load || !stack->loads ? load : &stack->places[depth];
 			if (called == SL_FIT_GAP && load && stack->places[depth].line == load->line)
@@ -59,7 +59,7 @@ static bool free_before_build(struct sl_fit_edits *e, struct sl_change *change, 
 		if (load)
 			sl_fit_change_name(change, load);
 	}
-	e->most = SL_PASSES_REQUEST;
+	e->passes_max = SL_PASSES_REQUEST;
 	return bytes && begin != SL_FIT_GAP && sl_fit_change_matters(p, bytes);
 }
 
@@ -70,12 +70,12 @@ static bool limit_pool(struct sl_fit_edits *e, struct sl_change *change, const s
 
 	if (!pool->bytes || pool->used >= pool->bytes)
 		return false;
-	e->beside = pool->bytes - pool->used;
-	e->beside_from = pool->since;
+	e->others_less = pool->bytes - pool->used;
+	e->others_less_from = pool->since;
 	if (!pool->used)
-		e->most = SL_PASSES_REQUEST;
+		e->passes_max = SL_PASSES_REQUEST;
 	sl_fit_change_name(change, sl_fit_program_own(sl_fit_program_stack(p, pool->python)));
-	return sl_fit_change_matters(p, e->beside);
+	return sl_fit_change_matters(p, e->others_less);
 }
 
 static bool empty_cache(struct sl_fit_edits *e, struct sl_change *change, const struct sl_fit_program *p)

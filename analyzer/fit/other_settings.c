@@ -104,7 +104,7 @@ void sl_fit_other_settings(struct sl_fit_other_settings *instead, const struct s
 		return;
 	}
 	*instead = (struct sl_fit_other_settings){
-		.known = true, .at = o.at, .request = o.request, .bytes = o.bytes, .picture = picture};
+		.is_known = true, .at = o.at, .request = o.request, .bytes = o.bytes, .picture = picture};
 	for (unsigned c = 0; c < subject->choice_count; c++) {
 		const struct sl_fit_recording under = sl_fit_under(r, &subject->choices[c]);
 		struct sl_fit_case other = how;

@@ -5,7 +5,7 @@
 #include "analyzer/fit/answer.h"
 
 struct sl_fit_other_settings {
-	bool known;	  /* the run ended that way, and the replay on the recorded device fails there too */
+	bool is_known;	  /* the run ended that way, and the replay on the recorded device fails there too */
 	size_t at;	  /* op of the request */
 	uint64_t request; /* its number among the requests, from 1 */
 	uint64_t bytes;

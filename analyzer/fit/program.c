@@ -127,7 +127,7 @@ static void copy_ops(struct sl_fit_program *p)
 	for (size_t i = 0; i < r->seeds.count; i++) {
 		struct sl_fit_seed seed = r->seeds.item[i];
 
-		if (seed.held) {
+		if (seed.active) {
 			life[seed.id] = (uint32_t)p->lives.count;
 			seed.id = (uint32_t)p->lives.count;
 			*SL_PUSH(&p->lives) = (struct sl_fit_life){

@@ -28,7 +28,7 @@ static void edits_begin(struct sl_fit_edits *e, const struct sl_fit_program *p, 
 {
 	size_t lives = p->lives.count + 1;
 
-	*e = (struct sl_fit_edits){.keeps = keeps, .most = SL_PASSES, .extra_from = SL_FIT_GAP};
+	*e = (struct sl_fit_edits){.keeps = keeps, .passes_max = SL_PASSES, .extra_from = SL_FIT_GAP};
 	e->scale = sl_memory_must(malloc(lives * sizeof(*e->scale)));
 	e->dies = sl_memory_must(malloc(lives * sizeof(*e->dies)));
 	e->gone = sl_memory_must(calloc(lives, sizeof(*e->gone)));
@@ -124,8 +124,8 @@ static struct sl_fit_recording change(const struct sl_fit_program *p, const stru
 		if (is_free(op) && e->dies[op->id] != SL_FIT_GAP)
 			continue;
 		*SL_PUSH(&out.ops) = op->verb == SL_FIT_ALLOC ? asked(p, e, op->id) : *op;
-		if (op->verb == SL_FIT_OTHERS && e->beside && i >= e->beside_from)
-			out.ops.item[out.ops.count - 1].bytes -= e->beside;
+		if (op->verb == SL_FIT_OTHERS && e->others_less && i >= e->others_less_from)
+			out.ops.item[out.ops.count - 1].bytes -= e->others_less;
 	}
 	while (out.times.count < out.ops.count)
 		*SL_PUSH(&out.times) = p->whole.ops.count - 1;
@@ -208,7 +208,7 @@ static uint64_t growth(const struct sl_fit_program *p, const struct sl_fit_edits
  */
 static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *e)
 {
-	double *held = sl_memory_must(calloc(p->whole.ops.count + 2, sizeof(*held))), now = 0, last = 0, first = 0;
+	double *deltas = sl_memory_must(calloc(p->whole.ops.count + 2, sizeof(*deltas))), now = 0, last = 0, first = 0;
 	uint64_t input = 0;
 	unsigned rises = 0, next = 0, wanted = p->steps.count > RISES ? RISES : (unsigned)p->steps.count - 1;
 
@@ -218,11 +218,11 @@ static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *
 
 		if (e->gone[i])
 			continue;
-		held[life->birth] += (double)life->bytes * e->scale[i];
+		deltas[life->birth] += (double)life->bytes * e->scale[i];
 		if (end <= p->whole.ops.count)
-			held[end] -= (double)life->bytes * e->scale[i];
+			deltas[end] -= (double)life->bytes * e->scale[i];
 	}
-	for (size_t i = 0; i < p->whole.ops.count && next < p->steps.count; now += held[i++]) {
+	for (size_t i = 0; i < p->whole.ops.count && next < p->steps.count; now += deltas[i++]) {
 		if (i != p->steps.item[next])
 			continue;
 		next++;
@@ -235,7 +235,7 @@ static uint64_t rise(const struct sl_fit_program *p, const struct sl_fit_edits *
 		input = p->whole.ops.item[i].bytes;
 		last = now;
 	}
-	free(held);
+	free(deltas);
 	return rises == wanted && wanted >= RISES_MIN ? (uint64_t)((last - first) / wanted) : 0;
 }
 
@@ -252,13 +252,13 @@ static bool is_sorted(const struct sl_fit_program *p)
 /* The largest input before the step that failed, as a part of its own; 1: it was not the largest yet. */
 static double earlier_inputs(const struct sl_fit_program *p)
 {
-	uint64_t last = sl_fit_program_input(p, (unsigned)p->steps.count), most = 0, now;
+	uint64_t last = sl_fit_program_input(p, (unsigned)p->steps.count), largest = 0, now;
 
 	for (unsigned step = 1; step < p->steps.count; step++) {
 		now = sl_fit_program_input(p, step);
-		most = now > most ? now : most;
+		largest = now > largest ? now : largest;
 	}
-	return most && most < last ? (double)most / (double)last : 1;
+	return largest && largest < last ? (double)largest / (double)last : 1;
 }
 
 static bool is_free_of_growth(uint64_t bytes, uint64_t capacity)
@@ -269,21 +269,21 @@ static bool is_free_of_growth(uint64_t bytes, uint64_t capacity)
 /* The most that PyTorch reserved. */
 static uint64_t most_reserved(const struct sl_fit_recording *r)
 {
-	uint64_t most = r->reserved_start;
+	uint64_t peak = r->reserved_start;
 
 	for (size_t i = 0; i < r->reserved.count; i++)
-		if (r->reserved.item[i] != SL_UNKNOWN && r->reserved.item[i] > most)
-			most = r->reserved.item[i];
-	return most;
+		if (r->reserved.item[i] != SL_UNKNOWN && r->reserved.item[i] > peak)
+			peak = r->reserved.item[i];
+	return peak;
 }
 
 /* The most that is held up to one of its ops; *ended becomes what of it ends by the changes `e`. */
 static int64_t most_held(const struct sl_fit_recording *r, size_t count, const struct sl_fit_edits *e, int64_t *ended)
 {
-	int64_t *bytes = sl_memory_must(calloc(r->ids + 1, sizeof(*bytes))), now = 0, most = 0, mine = 0, change;
+	int64_t *bytes = sl_memory_must(calloc(r->ids + 1, sizeof(*bytes))), now = 0, peak = 0, mine = 0, change;
 
 	for (size_t i = 0; i < r->seeds.count; i++)
-		if (r->seeds.item[i].held)
+		if (r->seeds.item[i].active)
 			now += bytes[r->seeds.item[i].id] = (int64_t)r->seeds.item[i].requested;
 	for (size_t i = 0; i < count; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];
@@ -296,13 +296,13 @@ static int64_t most_held(const struct sl_fit_recording *r, size_t count, const s
 			continue;
 		now += change;
 		mine += e && op->id + 1 < r->ids && e->dies[op->id] != SL_FIT_GAP ? change : 0;
-		if (now > most) {
-			most = now;
+		if (now > peak) {
+			peak = now;
 			*ended = mine;
 		}
 	}
 	free(bytes);
-	return most;
+	return peak;
 }
 
 static struct sl_fit_case case_of(const struct sl_fit_proof *proof, const struct sl_fit_recording *r)
@@ -337,11 +337,11 @@ static void draw(double curve[SL_CHANGE_POINTS], const struct sl_fit_program *p,
 /* With what others have. */
 static double highest(const double curve[SL_CHANGE_POINTS])
 {
-	double most = 0;
+	double peak = 0;
 
 	for (unsigned i = 0; i < SL_CHANGE_POINTS; i++)
-		most = fmax(most, curve[i]); /* not NAN */
-	return most;
+		peak = fmax(peak, curve[i]); /* not NAN */
+	return peak;
 }
 
 /* The program as it was. */
@@ -383,18 +383,18 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	uint64_t grows = growth(p, e), rises = rise(p, e);
 	const struct sl_fit_place *place;
 	struct sl_fit_outcome o;
-	int64_t ended = 0, none, most;
+	int64_t ended = 0, none, peak;
 
 	how.settings = e->settings;
 	how.caught = true;
-	how.capacity += proof->of_allocator ? e->beside : 0;
+	how.capacity += proof->of_allocator ? e->others_less : 0;
 	all = r.ops.count;
 	if (p->failed != SL_FIT_GAP && p->rest == SL_FIT_REST_NONE)
 		all = end = failed + 1;
 	r.ops.count = all;
 	c->passes = judge(&r, how, failed, clock);
 	c->passes = c->passes == SL_PASSES && p->rest == SL_FIT_REST_NONE ? SL_PASSES_REQUEST : c->passes;
-	c->passes = c->passes != SL_PASSES_UNKNOWN && c->passes > e->most ? e->most : c->passes;
+	c->passes = c->passes != SL_PASSES_UNKNOWN && c->passes > e->passes_max ? e->passes_max : c->passes;
 	c->rung = e->scaled && p->rest != SL_FIT_REST_STATE			? SL_RUNG_SCALED
 		  : p->rest == SL_FIT_REST_STEP || p->rest == SL_FIT_REST_STATE ? SL_RUNG_COMPLETED
 										: SL_RUNG_REPLAYED;
@@ -414,13 +414,13 @@ static bool prove(struct sl_fit_proof *proof, struct sl_change *c, const struct 
 	draw(c->curve, p, &r, how, &o);
 	c->peak_reserved = o.stats.peak_reserved;
 	c->peak_allocated = o.stats.peak_allocated;
-	most = most_held(&r, end, e, &ended);
-	c->about |= e->loose && (c->rung == SL_RUNG_REPLAYED ? most < ABOUT_EXACTLY * (ended + (int64_t)e->results)
-							     : most < ABOUT_PART * ended);
+	peak = most_held(&r, end, e, &ended);
+	c->about |= e->loose && (c->rung == SL_RUNG_REPLAYED ? peak < ABOUT_EXACTLY * (ended + (int64_t)e->results)
+							     : peak < ABOUT_PART * ended);
 	c->less = e->settings ? p->failed == SL_FIT_GAP ? (int64_t)most_reserved(p->recorded) - (int64_t)c->peak_reserved : 0
 			      : most_held(&p->whole, p->failed == SL_FIT_GAP ? p->end : p->failed + 1, NULL, &none) -
 					most_held(&r, p->failed == SL_FIT_GAP ? end : failed + 1, NULL, &none);
-	c->less += (int64_t)e->beside;
+	c->less += (int64_t)e->others_less;
 	r.ops.count = all;
 	how.capacity = (uint64_t)((double)how.capacity * MARGIN);
 	c->tight = c->passes >= SL_PASSES_STEP && c->passes != SL_PASSES_UNKNOWN && judge(&r, how, failed, clock) != SL_PASSES;

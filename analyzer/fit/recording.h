@@ -46,7 +46,7 @@ struct sl_fit_seed {
 	uint64_t address, bytes, requested;
 	uint32_t id, number; /* number: pieces of one segment have the same */
 	uint16_t stream, pool;
-	bool small, expandable, held;
+	bool small, expandable, active;
 };
 
 /* Another framework's pool in the same process: part of what SL_FIT_OTHERS tells. */
@@ -75,14 +75,14 @@ struct sl_fit_recording {
 	SL_VECTOR(struct sl_fit_op) ops;
 	SL_VECTOR(uint64_t) reserved;	     /* after each op, as PyTorch said; SL_UNKNOWN: it said nothing */
 	SL_VECTOR(uint64_t) times;	     /* of each op, CLOCK_MONOTONIC of the process */
-	bool window;			     /* of a snapshot of PyTorch's (window.h), as are the members up to most */
+	bool window;			     /* of a snapshot of PyTorch's (window.h), as are the members up to newest */
 	SL_VECTOR(struct sl_fit_seed) seeds; /* by address */
 	SL_VECTOR(uint64_t) addresses;	     /* of each op: of its block; 0: none */
 	uint64_t lowest[2];		     /* of pages of expandable segments, large and small */
 	uint64_t reserved_start;
-	bool pools;	      /* private ones are used, */
-	bool pools_open;      /* of which the file does not tell whether they are of graphs, nor how long they are in use */
-	unsigned least, most; /* releases, of 2.N, that write such a file */
+	bool pools;		 /* private ones are used, */
+	bool pools_open;	 /* of which the file does not tell whether they are of graphs, nor how long they are in use */
+	unsigned oldest, newest; /* releases, of 2.N, that write such a file */
 	uint32_t ids;
 	unsigned streams;	   /* beside the default one */
 	unsigned pools_since;	   /* the first release of which private pools as it uses them are replayed; 0: it uses none */

@@ -13,7 +13,7 @@
 #define SOUND  4   /* of an earlier step only: no block grew more, or the others look like it */
 
 /* Blocks of the last steps, by stack, number and step. */
-struct known {
+struct step_blocks {
 	const struct sl_fit_program *p;
 	struct sl_idmap at;
 };
@@ -23,22 +23,22 @@ static uint64_t key_of(uint32_t python, uint32_t nth, unsigned step)
 	return (uint64_t)python << 32 ^ (uint64_t)nth << 14 ^ (step & 0x3fff);
 }
 
-static void learn(struct known *known, const struct sl_fit_program *p, unsigned from)
+static void learn(struct step_blocks *blocks, const struct sl_fit_program *p, unsigned from)
 {
-	*known = (struct known){.p = p};
+	*blocks = (struct step_blocks){.p = p};
 	for (uint32_t i = 0; i < p->lives.count; i++) {
 		const struct sl_fit_life *life = &p->lives.item[i];
 
 		if (life->step >= from && !life->before)
-			sl_idmap_set(&known->at, key_of(life->python, life->nth, life->step), i);
+			sl_idmap_set(&blocks->at, key_of(life->python, life->nth, life->step), i);
 	}
 }
 
 /* The block of another step; NULL: none. */
-static const struct sl_fit_life *in_step(const struct known *known, const struct sl_fit_life *life, unsigned step)
+static const struct sl_fit_life *in_step(const struct step_blocks *blocks, const struct sl_fit_life *life, unsigned step)
 {
-	uint32_t at = sl_idmap_get(&known->at, key_of(life->python, life->nth, step), UINT32_MAX);
-	const struct sl_fit_life *found = at == UINT32_MAX ? NULL : &known->p->lives.item[at];
+	uint32_t at = sl_idmap_get(&blocks->at, key_of(life->python, life->nth, step), UINT32_MAX);
+	const struct sl_fit_life *found = at == UINT32_MAX ? NULL : &blocks->p->lives.item[at];
 
 	return found && found->python == life->python && found->nth == life->nth && found->step == step ? found : NULL;
 }
@@ -57,7 +57,7 @@ struct head {
 struct heads {
 	SL_VECTOR(struct head) list;
 	unsigned other; /* the earlier of the two steps; 0: no two differ */
-	double most;	/* the largest `now` */
+	double now_max; /* the largest `now` */
 	bool differs;	/* some block has another size than in step `old` */
 };
 
@@ -69,19 +69,19 @@ static int by_before(const void *a, const void *b)
 }
 
 /* What the requests of step `now` tell of its sizes. */
-static void find_heads(struct heads *h, const struct known *known, unsigned old, unsigned now, unsigned other)
+static void find_heads(struct heads *h, const struct step_blocks *blocks, unsigned old, unsigned now, unsigned other)
 {
-	*h = (struct heads){.other = other, .most = 1};
-	for (size_t i = known->p->lives.count; i--;) {
-		const struct sl_fit_life *life = &known->p->lives.item[i], *then, *earlier;
+	*h = (struct heads){.other = other, .now_max = 1};
+	for (size_t i = blocks->p->lives.count; i--;) {
+		const struct sl_fit_life *life = &blocks->p->lives.item[i], *then, *earlier;
 
 		if (life->step && life->step < now)
 			break;
-		if (life->step != now || !(then = in_step(known, life, old)))
+		if (life->step != now || !(then = in_step(blocks, life, old)))
 			continue;
 		h->differs |= then->bytes != life->bytes;
-		h->most = ratio(life, then) > h->most ? ratio(life, then) : h->most;
-		if (other && (earlier = in_step(known, life, other)))
+		h->now_max = ratio(life, then) > h->now_max ? ratio(life, then) : h->now_max;
+		if (other && (earlier = in_step(blocks, life, other)))
 			*SL_PUSH(&h->list) = (struct head){log(ratio(then, earlier)), ratio(life, then)};
 	}
 	if (h->list.count)
@@ -92,14 +92,14 @@ static void find_heads(struct heads *h, const struct known *known, unsigned old,
  * The size that a block of step `old` has now: it grows like one that was already requested, if both grew alike between two earlier
  * steps.  Where no two steps differ, like the one that grew most.  One that grew like no other has the larger of its two sizes.
  */
-static uint64_t size_now(const struct heads *h, const struct known *known, const struct sl_fit_life *life)
+static uint64_t size_now(const struct heads *h, const struct step_blocks *blocks, const struct sl_fit_life *life)
 {
-	const struct sl_fit_life *earlier = h->other ? in_step(known, life, h->other) : NULL;
+	const struct sl_fit_life *earlier = h->other ? in_step(blocks, life, h->other) : NULL;
 	double wanted = earlier ? log(ratio(life, earlier)) : 0;
 	size_t from = 0, to = h->list.count;
 
 	if (!earlier)
-		return (uint64_t)((double)life->bytes * h->most);
+		return (uint64_t)((double)life->bytes * h->now_max);
 	while (from < to) {
 		size_t middle = from + (to - from) / 2;
 
@@ -147,29 +147,29 @@ static bool add_step(struct sl_fit_program *p)
 	unsigned now = (unsigned)p->steps.count, old, other = 0, from = now > BEFORE + BACK ? now - BEFORE - BACK : 1;
 	uint32_t failed = p->whole.ops.item[p->failed].id, *mapped;
 	const struct sl_fit_life *like = NULL;
-	struct known known;
+	struct step_blocks blocks;
 	struct heads heads = {0};
 	size_t begin, end;
 
 	if (now < 2)
 		return false;
-	learn(&known, p, from);
+	learn(&blocks, p, from);
 	for (old = now; !like && --old >= 1 && now - old <= BACK;)
-		like = in_step(&known, &p->lives.item[failed], old);
+		like = in_step(&blocks, &p->lives.item[failed], old);
 	if (!like) {
-		sl_idmap_free(&known.at);
+		sl_idmap_free(&blocks.at);
 		return false;
 	}
-	find_heads(&heads, &known, old, now, 0);
+	find_heads(&heads, &blocks, old, now, 0);
 	if (heads.differs) {
 		for (unsigned step = old; !other && --step >= from;) {
-			find_heads(&heads, &known, step, old, 0);
+			find_heads(&heads, &blocks, step, old, 0);
 			other = heads.differs ? step : 0;
 		}
-		find_heads(&heads, &known, old, now, other);
+		find_heads(&heads, &blocks, old, now, other);
 	}
-	if (!heads.other && heads.most > SOUND) {
-		sl_idmap_free(&known.at);
+	if (!heads.other && heads.now_max > SOUND) {
+		sl_idmap_free(&blocks.at);
 		return false;
 	}
 	mapped = sl_memory_must(calloc(p->lives.count + 1, sizeof(*mapped)));
@@ -180,19 +180,19 @@ static bool add_step(struct sl_fit_program *p)
 		const struct sl_fit_life life = p->lives.item[op.id < p->lives.count ? op.id : 0], *same;
 
 		if (op.verb == SL_FIT_ALLOC) {
-			mapped[op.id] = 1 + ask(p, &op, heads.differs ? size_now(&heads, &known, &life) : life.bytes);
+			mapped[op.id] = 1 + ask(p, &op, heads.differs ? size_now(&heads, &blocks, &life) : life.bytes);
 		} else if (op.verb == SL_FIT_EMPTY) {
 			put(p, op);
 		} else if (op.verb == SL_FIT_FREE || op.verb == SL_FIT_FREE_LATER) {
 			if (mapped[op.id])
 				release(p, mapped[op.id] - 1);
-			else if (life.step && (same = in_step(&known, &life, life.step + now - old)))
+			else if (life.step && (same = in_step(&blocks, &life, life.step + now - old)))
 				release(p, (uint32_t)(same - p->lives.item));
 		}
 	}
 	free(mapped);
 	SL_DROP(&heads.list);
-	sl_idmap_free(&known.at);
+	sl_idmap_free(&blocks.at);
 	return true;
 }
 
@@ -301,11 +301,11 @@ static bool add_optimizer(struct sl_fit_program *p)
 		p->states--;
 	for (size_t i = p->states; i <= p->failed; i++) {
 		const struct sl_fit_op op = p->whole.ops.item[i];
-		bool known = op.verb != SL_FIT_ALLOC || p->lives.item[op.id].death != SL_FIT_GAP;
+		bool is_seen = op.verb != SL_FIT_ALLOC || p->lives.item[op.id].death != SL_FIT_GAP;
 
 		for (uint32_t k = 0; k < count; k++)
-			known |= seen[k] == op.python;
-		if (known || count == sizeof(seen) / sizeof(*seen))
+			is_seen |= seen[k] == op.python;
+		if (is_seen || count == sizeof(seen) / sizeof(*seen))
 			continue;
 		seen[count++] = op.python;
 		add_states(p, &op, &gradients);

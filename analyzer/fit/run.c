@@ -96,9 +96,9 @@ static bool step(struct sl_fit_engine *engine, const struct sl_fit_recording *r,
 
 static void compare(struct sl_fit_check *check, const struct sl_fit_recording *r, size_t i, uint64_t reserved)
 {
-	uint64_t said = r->reserved.item[i], error = said > reserved ? said - reserved : reserved - said;
+	uint64_t recorded = r->reserved.item[i], error = recorded > reserved ? recorded - reserved : reserved - recorded;
 
-	if (said == SL_UNKNOWN)
+	if (recorded == SL_UNKNOWN)
 		return;
 	check->compared++;
 	if (!error)
@@ -182,7 +182,7 @@ void sl_fit_check(struct sl_fit_check *check, const struct sl_fit_recording *r)
 void sl_fit_check_releases(struct sl_fit_check *check, struct sl_fit_recording *r)
 {
 	check->exact = false;
-	for (unsigned minor = r->most; minor >= r->least && !check->exact; minor--) {
+	for (unsigned minor = r->newest; minor >= r->oldest && !check->exact; minor--) {
 		r->release = SL_FIT_RELEASE(2, 0) + minor;
 		sl_fit_check(check, r);
 	}
@@ -307,13 +307,13 @@ static void follow(struct sl_fit_trail *trail, uint64_t now, uint64_t reserved, 
 
 	while (trail->at < at && trail->at + 1 < trail->points) {
 		trail->at++;
-		trail->reserved[trail->at] = trail->held[0];
-		trail->needed[trail->at] = trail->held[1];
+		trail->reserved[trail->at] = trail->current[0];
+		trail->needed[trail->at] = trail->current[1];
 	}
-	trail->held[0] = (double)reserved;
-	trail->held[1] = (double)needed;
-	trail->reserved[trail->at] = fmax(trail->reserved[trail->at], trail->held[0]);
-	trail->needed[trail->at] = fmax(trail->needed[trail->at], trail->held[1]);
+	trail->current[0] = (double)reserved;
+	trail->current[1] = (double)needed;
+	trail->reserved[trail->at] = fmax(trail->reserved[trail->at], trail->current[0]);
+	trail->needed[trail->at] = fmax(trail->needed[trail->at], trail->current[1]);
 }
 
 static void note_top(struct sl_fit_top *top, size_t at, const struct sl_fit_stats *stats, uint64_t others, uint64_t outside)
@@ -400,14 +400,14 @@ static void add_span(struct sl_fit_scan *scan, uint64_t from, uint64_t to)
 
 /*
  * Where so many capacities suffice that not all can be tried, the smallest is looked for by halves, as if those between did too.
- * most: operations.
+ * operations_max: of all replays.
  */
 static uint64_t by_halves(struct sl_fit_scan *scan, const struct sl_fit_recording *r, struct sl_fit_case *how, uint64_t low,
-			  uint64_t high, uint64_t most)
+			  uint64_t high, uint64_t operations_max)
 {
 	struct sl_fit_outcome o;
 
-	for (uint64_t done = 0; low + 1 < high && done < most && r->budget->left_ns; scan->runs++) {
+	for (uint64_t done = 0; low + 1 < high && done < operations_max && r->budget->left_ns; scan->runs++) {
 		how->capacity = low + (high - low) / 2;
 		sl_fit_run(&o, r, how);
 		done += o.operations;
@@ -423,7 +423,7 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 {
 	struct sl_fit_case one = *how;
 	struct sl_fit_outcome o;
-	uint64_t next, from, floor, operations = 0, most = how->operations_max ? how->operations_max : OPERATIONS_MAX;
+	uint64_t next, from, floor, operations = 0, operations_max = how->operations_max ? how->operations_max : OPERATIONS_MAX;
 	bool always = true;
 
 	*scan = (struct sl_fit_scan){.always_from = SL_UNKNOWN, .looked_to = SL_UNKNOWN};
@@ -433,7 +433,7 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 		return;
 	scan->always_from = next = o.stats.granted;
 	floor = r->seeds.count && r->reserved_start > o.floor ? r->reserved_start : o.floor;
-	for (; next > floor && scan->runs < TRIES_MAX && operations < most && r->budget->left_ns; scan->runs++) {
+	for (; next > floor && scan->runs < TRIES_MAX && operations < operations_max && r->budget->left_ns; scan->runs++) {
 		one.capacity = --next;
 		sl_fit_run(&o, r, &one);
 		operations += o.operations;
@@ -447,6 +447,6 @@ void sl_fit_scan(struct sl_fit_scan *scan, const struct sl_fit_recording *r, con
 		next = from;
 	}
 	if (always)
-		scan->always_from = next = by_halves(scan, r, &one, floor, next, most);
+		scan->always_from = next = by_halves(scan, r, &one, floor, next, operations_max);
 	scan->looked_to = next > floor ? next : floor;
 }

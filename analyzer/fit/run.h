@@ -33,7 +33,7 @@ struct sl_fit_trail {
 	uint64_t begin_ns, width_ns; /* CLOCK_MONOTONIC of the process */
 	double *reserved, *needed;   /* needed: by blocks alone; both include what others have, where that counts */
 	unsigned at;		     /* the point of the newest op */
-	double held[2];		     /* reserved and needed since that op */
+	double current[2];	     /* reserved and needed since that op */
 };
 
 /* The moment at which most was held: by the allocator and everything else, and of equal moments the one with most blocks. */

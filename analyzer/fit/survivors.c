@@ -136,8 +136,8 @@ void sl_fit_keeps_free(struct sl_fit_keeps *k)
 
 bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_program *p, uint32_t life)
 {
-	const struct sl_fit_place *here = sl_fit_program_statement(p, p->lives.item[life].python);
-	uint32_t at = here ? sl_idmap_get(&k->line_numbers, here->line, UINT32_MAX) : UINT32_MAX;
+	const struct sl_fit_place *statement = sl_fit_program_statement(p, p->lives.item[life].python);
+	uint32_t at = statement ? sl_idmap_get(&k->line_numbers, statement->line, UINT32_MAX) : UINT32_MAX;
 	const struct sl_fit_line *line = at < k->lines.count ? &k->lines.item[at] : NULL;
 
 	return line && !sl_fit_program_maker(p, life)->guarded && line->made >= GRAPH_MIN &&

@@ -1074,7 +1074,7 @@ void sl_fit_seed(struct sl_fit_engine *e, const struct sl_fit_seed *seeds, size_
 		if (begins && !seed->expandable && ++e->stats.segments > e->stats.peak_segments)
 			e->stats.peak_segments = e->stats.segments;
 		set_reserved(e, e->stats.reserved + seed->bytes);
-		if (!seed->held) {
+		if (!seed->active) {
 			add_free(e, block);
 			continue;
 		}
@@ -1111,9 +1111,9 @@ bool sl_fit_others(struct sl_fit_engine *e, uint64_t bytes)
 
 bool sl_fit_has_more(const struct sl_fit_engine *e, uint64_t bytes)
 {
-	uint64_t held = e->stats.reserved + e->others;
+	uint64_t used = e->stats.reserved + e->others;
 
-	return held < e->machine.capacity && e->machine.capacity - held > bytes;
+	return used < e->machine.capacity && e->machine.capacity - used > bytes;
 }
 
 void sl_fit_place(struct sl_fit_engine *e, uint64_t address)

@@ -115,7 +115,7 @@ static bool draw(double terms[3], const struct sums *all, unsigned degree, size_
 /* The largest error for a point that is left out; below 0: unknown. */
 static double error_of(const struct sl_fit_curve *curve, const struct sums *sums, unsigned degree)
 {
-	double terms[3], most = -1;
+	double terms[3], largest = -1;
 
 	for (size_t i = 0; i < curve->points.count && curve->points.count >= degree + 2; i++) {
 		const struct sl_fit_point *point = &curve->points.item[i];
@@ -124,9 +124,9 @@ static double error_of(const struct sl_fit_curve *curve, const struct sums *sums
 		if (!draw(terms, sums, degree, i))
 			return -1;
 		off = fabs(at(terms, point->value) - (double)point->need);
-		most = off > most ? off : most;
+		largest = off > largest ? off : largest;
 	}
-	return most;
+	return largest;
 }
 
 void sl_fit_curve_draw(struct sl_fit_curve *curve)
@@ -188,12 +188,12 @@ static void bound(struct sl_fit_largest *largest, const struct sl_fit_curve *cur
 	struct sums sums = sum_up(curve);
 	double terms[3];
 
-	largest->least = largest->most = largest->value;
+	largest->lower = largest->upper = largest->value;
 	for (size_t i = 0; i <= curve->points.count; i++) {
 		if (!draw(terms, &sums, curve->degree, i))
 			continue;
-		largest->least = fmin(largest->least, solve(curve, terms, capacity, curve->error));
-		largest->most = fmax(largest->most, solve(curve, terms, capacity, -curve->error));
+		largest->lower = fmin(largest->lower, solve(curve, terms, capacity, curve->error));
+		largest->upper = fmax(largest->upper, solve(curve, terms, capacity, -curve->error));
 	}
 	free(sums.before);
 }
@@ -205,26 +205,27 @@ static void heed_recorded(struct sl_fit_largest *largest, const struct sl_fit_cu
 		const struct sl_fit_point *point = &curve->points.item[i];
 
 		if (point->need <= capacity)
-			largest->least = fmax(largest->least, point->value);
+			largest->lower = fmax(largest->lower, point->value);
 		else
-			largest->most = fmin(largest->most, point->value == floor(point->value) ? point->value - 1 : point->value);
+			largest->upper =
+				fmin(largest->upper, point->value == floor(point->value) ? point->value - 1 : point->value);
 	}
-	largest->value = fmax(largest->value, largest->least);
-	if (floor(largest->value) > largest->most)
-		largest->value = largest->most;
+	largest->value = fmax(largest->value, largest->lower);
+	if (floor(largest->value) > largest->upper)
+		largest->value = largest->upper;
 }
 
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity)
 {
 	const struct sl_fit_point *first = curve->points.item, *last;
 
-	*largest = (struct sl_fit_largest){.least = -INFINITY, .most = INFINITY};
+	*largest = (struct sl_fit_largest){.lower = -INFINITY, .upper = INFINITY};
 	if (!curve->degree)
 		return;
 	last = &first[curve->points.count - 1];
 	if (at(curve->terms, last->value) <= at(curve->terms, first->value)) /* it has no largest value */
 		return;
-	largest->known = true;
+	largest->is_known = true;
 	largest->value = solve(curve, curve->terms, (double)capacity, 0);
 	largest->extrapolated = largest->value > last->value || largest->value < first->value;
 	if (curve->error >= 0 && !largest->extrapolated)

@@ -28,10 +28,10 @@ void sl_fit_curve_add(struct sl_fit_curve *curve, double value, uint64_t need);
 void sl_fit_curve_draw(struct sl_fit_curve *curve);
 
 struct sl_fit_largest {
-	bool known;	   /* the need rises with the value */
+	bool is_known;	   /* the need rises with the value */
 	double value;	   /* from the curve; -INFINITY: nothing fits, not even 0 or the smallest recorded value */
-	double least;	   /* surely fits: a recorded value, or one between two by the error; -INFINITY: unknown */
-	double most;	   /* larger ones surely do not fit; INFINITY: unknown, as beyond the recorded values: fragments grow */
+	double lower;	   /* surely fits: a recorded value, or one between two by the error; -INFINITY: unknown */
+	double upper;	   /* larger ones surely do not fit; INFINITY: unknown, as beyond the recorded values: fragments grow */
 	bool extrapolated; /* outside the recorded values */
 };
 void sl_fit_curve_largest(struct sl_fit_largest *largest, const struct sl_fit_curve *curve, uint64_t capacity);

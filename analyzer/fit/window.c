@@ -24,7 +24,7 @@ struct lane {
 	SL_VECTOR(struct sl_fit_seed) segments, before;
 	SL_VECTOR(uint64_t) streams; /* handles, by number */
 	SL_VECTOR(uint32_t) spare;
-	SL_VECTOR(bool) held; /* private pools that are in use, by number */
+	SL_VECTOR(bool) in_use; /* private pools that are in use, by number */
 	bool emptied, refused;
 	uint64_t placed, now;
 	struct sl_fit_placed driver; /* segments, by address */
@@ -44,13 +44,13 @@ static void put(struct lane *lane, struct sl_fit_op op, uint64_t reserved, uint6
 }
 
 /* A private pool has a user from its first block until its memory goes. */
-static void hold(struct lane *lane, uint16_t pool, bool held)
+static void hold(struct lane *lane, uint16_t pool, bool in_use)
 {
-	while (lane->held.count <= pool)
-		*SL_PUSH(&lane->held) = false;
-	if (pool && lane->held.item[pool] != held)
-		put(lane, (struct sl_fit_op){.verb = held ? SL_FIT_HOLD : SL_FIT_GONE, .pool = pool}, SL_UNKNOWN, 0);
-	lane->held.item[pool] = held;
+	while (lane->in_use.count <= pool)
+		*SL_PUSH(&lane->in_use) = false;
+	if (pool && lane->in_use.item[pool] != in_use)
+		put(lane, (struct sl_fit_op){.verb = in_use ? SL_FIT_HOLD : SL_FIT_GONE, .pool = pool}, SL_UNKNOWN, 0);
+	lane->in_use.item[pool] = in_use;
 }
 
 static struct lane *lane_of(struct builder *b, int64_t device)
@@ -142,7 +142,7 @@ static void request(struct lane *lane, const struct sl_event *event, bool fails)
 							       .stream = op.stream,
 							       .pool = op.pool,
 							       .id = new_id(lane, event->address),
-							       .held = true};
+							       .active = true};
 		return;
 	}
 	hold(lane, op.pool, true);
@@ -253,7 +253,7 @@ static size_t put_pieces(struct lane *lane, struct sl_fit_seed segment, size_t a
 		piece.bytes = block->bytes;
 		piece.requested = block->requested;
 		piece.id = block->id;
-		piece.held = true;
+		piece.active = true;
 		*SL_PUSH(&lane->out.seeds) = piece;
 		begin = block->address + block->bytes;
 	}
@@ -346,10 +346,10 @@ static void keep_lane(struct builder *b, struct lane *lane)
 	for (unsigned i = 0; i < header->environment_count; i++)
 		if (header->environment[i].value)
 			out->text = header->environment[i].value;
-	sscanf(sl_header_setting(header, "snapshot_releases"), "%u %u", &out->least, &out->most);
-	out->least = out->least < 2 ? 2 : out->least; /* the rules of 2.0 and 2.1 are those of 2.2 */
-	out->most = !out->most ? SL_FIT_NEWEST : out->most < out->least ? out->least : out->most;
-	out->release = SL_FIT_RELEASE(2, 0) + out->most;
+	sscanf(sl_header_setting(header, "snapshot_releases"), "%u %u", &out->oldest, &out->newest);
+	out->oldest = out->oldest < 2 ? 2 : out->oldest; /* the rules of 2.0 and 2.1 are those of 2.2 */
+	out->newest = !out->newest ? SL_FIT_NEWEST : out->newest < out->oldest ? out->oldest : out->newest;
+	out->release = SL_FIT_RELEASE(2, 0) + out->newest;
 	out->doubt = doubt_of(header, lane);
 	if (sl_fit_settings_parse(&out->settings, out->text, out->release, &at))
 		out->doubt = "the recorded settings are not understood";
@@ -381,7 +381,7 @@ static void record_windows(struct sl_fit_process *process, struct sl_trace *trac
 		SL_DROP(&lane->before);
 		SL_DROP(&lane->streams);
 		SL_DROP(&lane->spare);
-		SL_DROP(&lane->held);
+		SL_DROP(&lane->in_use);
 		free(lane);
 	}
 	sl_budget_begin(&process->budget, trace->disk_bytes);
@@ -412,9 +412,9 @@ static bool is_gap(const struct sl_fit_recording *r, size_t at)
 {
 	const struct sl_fit_seed *seed = &r->seeds.item[at];
 
-	if (seed->pool && !seed->held)
+	if (seed->pool && !seed->active)
 		return true;
-	if (seed->held || (seed->expandable && seed->bytes >= GAP_MOST))
+	if (seed->active || (seed->expandable && seed->bytes >= GAP_MOST))
 		return false;
 	return (at && r->seeds.item[at - 1].number == seed->number) ||
 	       (at + 1 < r->seeds.count && r->seeds.item[at + 1].number == seed->number);
@@ -426,10 +426,10 @@ static size_t pieces_of(struct sl_fit_recording *out, struct sl_fit_seed *pieces
 	size_t count = 0;
 
 	for (size_t i = 0; i < out->seeds.count; i++) {
-		if (!out->seeds.item[i].held && !(with_gaps && is_gap(out, i)))
+		if (!out->seeds.item[i].active && !(with_gaps && is_gap(out, i)))
 			continue;
 		pieces[count] = out->seeds.item[i];
-		if (!pieces[count].held) {
+		if (!pieces[count].active) {
 			pieces[count].requested = pieces[count].bytes;
 			pieces[count].id = out->ids++;
 		}
@@ -465,14 +465,14 @@ struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *r, en
 {
 	struct sl_fit_recording out = *r;
 	struct sl_fit_seed *pieces = sl_memory_must(calloc(r->seeds.count + 1, sizeof(*pieces)));
-	size_t count = pieces_of(&out, pieces, first == SL_FIT_WITH_GAPS), most = 4 * count + r->ops.count + 1, at = 0;
+	size_t count = pieces_of(&out, pieces, first == SL_FIT_WITH_GAPS), capacity = 4 * count + r->ops.count + 1, at = 0;
 	uint64_t whole, begin = r->times.count ? r->times.item[0] : 0;
 
 	if (first == SL_FIT_BY_SIZE)
 		qsort(pieces, count, sizeof(*pieces), by_size);
-	out.ops.item = sl_memory_must(malloc(most * sizeof(*out.ops.item)));
-	out.reserved.item = sl_memory_must(malloc(most * sizeof(*out.reserved.item)));
-	out.times.item = sl_memory_must(malloc(most * sizeof(*out.times.item)));
+	out.ops.item = sl_memory_must(malloc(capacity * sizeof(*out.ops.item)));
+	out.reserved.item = sl_memory_must(malloc(capacity * sizeof(*out.reserved.item)));
+	out.times.item = sl_memory_must(malloc(capacity * sizeof(*out.times.item)));
 	memset(&out.seeds, 0, sizeof(out.seeds));
 	memset(&out.addresses, 0, sizeof(out.addresses));
 	for (size_t i = 0; i < count; i++) {
@@ -496,7 +496,7 @@ struct sl_fit_recording sl_fit_from_nothing(const struct sl_fit_recording *r, en
 		       begin);
 	}
 	for (size_t i = 0; i < count; i++)
-		if (!pieces[i].held)
+		if (!pieces[i].active)
 			put_op(&out, &at, (struct sl_fit_op){.id = pieces[i].id, .verb = SL_FIT_FREE}, begin);
 	for (size_t i = 0; i < r->ops.count; i++) {
 		struct sl_fit_op op = r->ops.item[i];
@@ -520,11 +520,11 @@ struct sl_fit_recording sl_fit_without_cache(const struct sl_fit_recording *r)
 	memset(&out.seeds, 0, sizeof(out.seeds));
 	out.reserved_start = 0;
 	for (size_t i = 0, next; i < r->seeds.count; i = next) {
-		bool held = false;
+		bool active = false;
 
 		for (next = i; next < r->seeds.count && seeds[next].number == seeds[i].number; next++)
-			held |= seeds[next].held;
-		for (; held && i < next; i++) {
+			active |= seeds[next].active;
+		for (; active && i < next; i++) {
 			*SL_PUSH(&out.seeds) = seeds[i];
 			out.reserved_start += seeds[i].bytes;
 		}

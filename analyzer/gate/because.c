@@ -34,7 +34,7 @@ static void find_held(struct sl_fit_peak *peak, const struct sl_fit_recording *r
 	struct sl_fit_held *by_id = sl_memory_must(calloc(r->ids + 1, sizeof(*by_id)));
 
 	for (size_t i = 0; i < r->seeds.count; i++)
-		if (r->seeds.item[i].held)
+		if (r->seeds.item[i].active)
 			by_id[r->seeds.item[i].id].bytes = r->seeds.item[i].requested;
 	for (size_t i = 0; i <= at; i++) {
 		const struct sl_fit_op *op = &r->ops.item[i];

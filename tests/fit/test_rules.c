@@ -366,8 +366,8 @@ static void a_need_that_bends_down_is_taken_for_a_line(void **state)
 	sl_fit_curve_draw(&curve);
 	assert_int_equal(curve.degree, 1);
 	sl_fit_curve_largest(&largest, &curve, 1024 * MIB);
-	assert_true(largest.known && isfinite(largest.least) && isfinite(largest.most));
-	assert_true(largest.value > 11 && largest.value < 12 && largest.least > 8 && largest.most == 11);
+	assert_true(largest.is_known && isfinite(largest.lower) && isfinite(largest.upper));
+	assert_true(largest.value > 11 && largest.value < 12 && largest.lower > 8 && largest.upper == 11);
 	SL_DROP(&curve.points);
 }
 
@@ -397,9 +397,9 @@ static void below_what_a_value_of_0_needs_nothing_fits(void **state)
 		sl_fit_curve_add(&curve, value, 1000 * MIB + value * MIB + value / 8 % 2);
 	sl_fit_curve_draw(&curve);
 	sl_fit_curve_largest(&largest, &curve, 900 * MIB);
-	assert_true(largest.known && isinf(largest.value) && largest.value < 0);
+	assert_true(largest.is_known && isinf(largest.value) && largest.value < 0);
 	sl_fit_curve_largest(&largest, &curve, 1004 * MIB);
-	assert_true(largest.known && largest.value > 3 && largest.value < 5 && largest.extrapolated);
+	assert_true(largest.is_known && largest.value > 3 && largest.value < 5 && largest.extrapolated);
 	SL_DROP(&curve.points);
 }
 
