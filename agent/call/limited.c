@@ -75,9 +75,9 @@ void sl_limited_close(struct sl_frame *frame, const struct sl_hooks_row *hook, c
 {
 	struct sl_slot *second = frame->slot ? frame->second : sl_unwound_is_recorded(frame->owner) ? frame->owner->second : NULL;
 
-	if (!frame->claim.kept && frame->slot)
+	if (!frame->claim.is_in_slot && frame->slot)
 		sl_limit_release_kept(&frame->second->more.claim); /* the claim of an inner call that was unwound */
-	else if (frame->claim.kept && second && !sl_limit_take_kept(&second->more.claim))
+	else if (frame->claim.is_in_slot && second && !sl_limit_take_kept(&second->more.claim))
 		frame->claim.bytes = 0; /* the claim was taken back because the call looked unwound */
 	if (!is_counted(hook, frame->owner))
 		return;

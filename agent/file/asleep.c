@@ -168,7 +168,7 @@ static size_t pack_asleep_counts(const struct sl_asleep_counts *counts, uint8_t 
 #define WRITE_NS    (600 * SL_NS_PER_S) /* longest time whose events a kill can lose */
 #define NOBODY	    UINT32_MAX
 
-struct kept {
+struct saved_call {
 	struct sl_event event;
 	uint64_t number; /* number of its slot, or less; ascending within a thread */
 	uint32_t thread; /* 0: this entry is free, and `number` is the next free one */
@@ -178,9 +178,9 @@ struct kept {
 enum space { SPACE_POINTERS, SPACE_REGISTERED, SPACE_BLOCKS };
 
 static struct {
-	struct kept *batch, *kept;
+	struct saved_call *batch, *saved;
 	struct sl_sort_key *keys; /* twice KEPT_MAX */
-	uint32_t *table;	  /* by address: 1 + index into kept of the live allocation there */
+	uint32_t *table;	  /* by address: 1 + index into `saved` of the live allocation there */
 } pages;
 
 /*
@@ -234,7 +234,7 @@ static void forget(void)
 		return;
 	}
 	madvise(pages.batch, BATCH_MAX * sizeof(*pages.batch), MADV_DONTNEED);
-	madvise(pages.kept, KEPT_MAX * sizeof(*pages.kept), MADV_DONTNEED);
+	madvise(pages.saved, KEPT_MAX * sizeof(*pages.saved), MADV_DONTNEED);
 	madvise(pages.keys, 2 * KEPT_MAX * sizeof(*pages.keys), MADV_DONTNEED);
 	madvise(pages.table, TABLE_SLOTS * sizeof(*pages.table), MADV_DONTNEED);
 }
@@ -244,7 +244,7 @@ static bool make_pages(void)
 	if (pages.table)
 		return true;
 	if (sl_open_proc_sandboxed() || !(pages.batch = sl_pages_map(BATCH_MAX * sizeof(*pages.batch))) ||
-	    !(pages.kept = sl_pages_map(KEPT_MAX * sizeof(*pages.kept))) ||
+	    !(pages.saved = sl_pages_map(KEPT_MAX * sizeof(*pages.saved))) ||
 	    !(pages.keys = sl_pages_map(2 * KEPT_MAX * sizeof(*pages.keys))))
 		return false;
 	if (!(seen_in = sl_pages_map(THREADS * sizeof(*seen_in))))
@@ -323,7 +323,7 @@ static uint32_t home_of(uint64_t key)
 
 static uint64_t key_at(uint32_t slot)
 {
-	const struct sl_event *event = &pages.kept[pages.table[slot] - 1].event;
+	const struct sl_event *event = &pages.saved[pages.table[slot] - 1].event;
 
 	return key_of(event, space_of(event));
 }
@@ -353,23 +353,23 @@ static void empty_slot(uint32_t hole)
 }
 
 /* Returns the index of the new entry. */
-static uint32_t keep(const struct kept *what)
+static uint32_t keep(const struct saved_call *what)
 {
 	uint32_t at = free_first;
 
 	if (at == NOBODY)
 		at = kept_end++;
 	else
-		free_first = (uint32_t)pages.kept[at].number;
-	pages.kept[at] = *what;
+		free_first = (uint32_t)pages.saved[at].number;
+	pages.saved[at] = *what;
 	kept_count++;
 	return at;
 }
 
 static void drop(uint32_t at)
 {
-	pages.kept[at].thread = 0;
-	pages.kept[at].number = free_first;
+	pages.saved[at].thread = 0;
+	pages.saved[at].number = free_first;
 	free_first = at;
 	kept_count--;
 }
@@ -431,7 +431,7 @@ static enum fate fate_of(const struct sl_event *event)
 	}
 }
 
-static void note_context(struct kept *what)
+static void note_context(struct saved_call *what)
 {
 	__typeof__(seen_in) seen = &seen_in[what->thread % THREADS];
 
@@ -444,18 +444,18 @@ static void note_context(struct kept *what)
 }
 
 /* Keeps an allocation.  If one lives at its address already, the end of that one is missing or comes later: both are kept. */
-static void begins(const struct kept *what)
+static void begins(const struct saved_call *what)
 {
 	uint32_t slot = slot_of(key_of(&what->event, space_of(&what->event))), at = keep(what);
 
-	if (!pages.table[slot] || pages.kept[pages.table[slot] - 1].event.time_ns <= what->event.time_ns)
+	if (!pages.table[slot] || pages.saved[pages.table[slot] - 1].event.time_ns <= what->event.time_ns)
 		pages.table[slot] = at + 1;
 }
 
-static void ends(const struct kept *what)
+static void ends(const struct saved_call *what)
 {
 	uint32_t slot = slot_of(key_of(&what->event, space_of(&what->event))), at = pages.table[slot] - 1;
-	const struct sl_event *made = &pages.kept[at].event;
+	const struct sl_event *made = &pages.saved[at].event;
 
 	if (!pages.table[slot] || made->time_ns > what->event.time_ns) {
 		keep(what); /* the block was allocated before the sleep, or its allocation comes later */
@@ -480,7 +480,7 @@ static bool is_oom(const struct sl_event *event)
 	return sl_hooks[event->api].verb == SL_VERB_BLOCK_OOM || (oom && event->result == oom);
 }
 
-static void apply(struct kept *what)
+static void apply(struct saved_call *what)
 {
 	const struct sl_event *event = &what->event;
 	unsigned verb = sl_hooks[event->api].verb;
@@ -522,7 +522,7 @@ bool sl_asleep_has_room(void)
 void sl_asleep_take(uint32_t thread, uint64_t first, const struct sl_event *events, unsigned count)
 {
 	for (unsigned i = 0; i < count; i++) {
-		struct kept *what = &pages.batch[batch_count++];
+		struct saved_call *what = &pages.batch[batch_count++];
 
 		what->event = events[i];
 		what->number = first + i;
@@ -612,10 +612,10 @@ void sl_asleep_mark(struct sl_event *events, unsigned count)
 static bool write_kept(uint32_t count, struct sl_event *events, sl_asleep_write *write)
 {
 	for (uint32_t at = 0, used; at < count; at += used) {
-		const struct kept *first = &pages.kept[pages.keys[at].index], *last = first;
+		const struct saved_call *first = &pages.saved[pages.keys[at].index], *last = first;
 
 		for (used = 0; at + used < count && used < SL_BLOCK_EVENTS; used++) {
-			const struct kept *what = &pages.kept[pages.keys[at + used].index];
+			const struct saved_call *what = &pages.saved[pages.keys[at + used].index];
 
 			if (what->thread != first->thread)
 				break;
@@ -645,8 +645,9 @@ bool sl_asleep_flush(const char *why, bool wake, struct sl_event *events, uint8_
 	for (uint32_t i = 0; i < batch_count; i++)
 		keep(&pages.batch[i]);
 	for (uint32_t i = 0; i < kept_end; i++)
-		if (pages.kept[i].thread)
-			pages.keys[count++] = (struct sl_sort_key){(uint64_t)pages.kept[i].thread << 40 | pages.kept[i].number, i};
+		if (pages.saved[i].thread)
+			pages.keys[count++] =
+				(struct sl_sort_key){(uint64_t)pages.saved[i].thread << 40 | pages.saved[i].number, i};
 	sort(pages.keys, pages.keys + KEPT_MAX, count);
 	if (wake && atomic_load(&rouse))
 		why = atomic_load(&rouse);

@@ -343,10 +343,10 @@ static bool give_back(struct sl_ring *ring, unsigned index, bool blocks_too)
 
 void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 {
-	unsigned kept = 0, used = count_used(ring, &kept);
+	unsigned kept_count = 0, used = count_used(ring, &kept_count);
 	bool looked = false;
 
-	kept = 0;
+	kept_count = 0;
 	if (spare < used)
 		spare = used;
 	for (unsigned i = 0; i < atomic_load(&ring->file->segments); i++) {
@@ -354,7 +354,7 @@ void sl_ring_give_back(struct sl_ring *ring, unsigned spare, uint64_t before_ns)
 
 		if (atomic_load(&ring->file->segment[i].use) != SL_SEGMENT_FREE)
 			continue;
-		beyond = kept++ >= spare;
+		beyond = kept_count++ >= spare;
 		if (ring->free_ns[i] >= before_ns || (ring->clean[i] && !beyond))
 			continue;
 		if (!looked && (sl_open_proc_sandboxed() || !have_file(ring)))

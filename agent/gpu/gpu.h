@@ -174,8 +174,8 @@ struct sl_limit_claim {
 	uint64_t bytes;	  /* 0: none */
 	uint64_t context; /* of the block that is freed; 0: not known */
 	int device;
-	bool pool; /* of a pool's block */
-	bool kept; /* the slot of its event also has the claim (sl_limit_keep) */
+	bool pool;	 /* of a pool's block */
+	bool is_in_slot; /* the slot of its event also has the claim (sl_limit_keep) */
 };
 
 /*
@@ -209,7 +209,7 @@ static inline void sl_limit_keep(struct sl_limit_claim *claim, uint64_t *word)
 {
 	if (!claim->bytes || *word)
 		return;
-	claim->kept = true;
+	claim->is_in_slot = true;
 	*word = claim->bytes << 8 | (uint64_t)claim->pool << 7 | (uint8_t)claim->device;
 }
 
@@ -220,8 +220,8 @@ static inline uint64_t sl_limit_take_kept(uint64_t *word)
 
 static inline void sl_limit_release_kept(uint64_t *word)
 {
-	uint64_t kept = sl_limit_take_kept(word);
-	struct sl_limit_claim claim = {.bytes = kept >> 8, .device = kept & 0x7f, .pool = kept >> 7 & 1};
+	uint64_t packed = sl_limit_take_kept(word);
+	struct sl_limit_claim claim = {.bytes = packed >> 8, .device = packed & 0x7f, .pool = packed >> 7 & 1};
 
 	sl_limit_release(&claim);
 }

@@ -378,7 +378,7 @@ bool sl_limit_live(int device, uint64_t *bytes)
 
 void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 {
-	uint64_t rest, kept, previous, in_pools, *least;
+	uint64_t rest, emptied_bytes, previous, in_pools, *least;
 
 	if (!limit_bytes || device < 0 || device >= DEVICES)
 		return;
@@ -389,10 +389,10 @@ void sl_limit_overhead(int device, uint64_t process_bytes, uint64_t live_bytes)
 	previous = *least ? *least : atomic_load(&overhead[device]);
 	*least = previous && previous < rest ? previous : rest;
 	in_pools = atomic_load(&pools[device]);
-	kept = atomic_load(&most_pools[device]);
-	kept = kept > in_pools ? kept - in_pools : 0;
+	emptied_bytes = atomic_load(&most_pools[device]);
+	emptied_bytes = emptied_bytes > in_pools ? emptied_bytes - in_pools : 0;
 	if (rest <= *least) /* they keep nothing */
 		atomic_store(&most_pools[device], in_pools);
-	atomic_store(&overhead[device], rest > *least + kept ? rest - kept : *least);
+	atomic_store(&overhead[device], rest > *least + emptied_bytes ? rest - emptied_bytes : *least);
 	atomic_store(&learned[device], process_bytes != 0); /* a context that comes is asked about */
 }

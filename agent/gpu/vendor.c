@@ -69,9 +69,9 @@ static SL_NOINLINE void *find(const char *library, const char *name, _Atomic uin
 	{                                                                                                                          \
 		static _Atomic uint64_t saved, absent;                                                                             \
 		uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);                                \
-		void *kept = sl_objects_kept(&saved, unloads);                                                                     \
+		void *cached = sl_objects_kept(&saved, unloads);                                                                   \
                                                                                                                                    \
-		return (int(*) prototype)(SL_LIKELY(kept) ? kept : find(library, #name, &saved, &absent, unloads));                \
+		return (int(*) prototype)(SL_LIKELY(cached) ? cached : find(library, #name, &saved, &absent, unloads));            \
 	}
 #define CUDA(name, prototype) SAVED(name, prototype, "libcuda.so")
 #define HIP(name, prototype)  SAVED(name, prototype, "libamdhip64.so")
@@ -125,7 +125,7 @@ SL_HOT struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor)
 	static __thread struct {
 		uint64_t ended;
 		struct sl_vendor_context last;
-	} kept;
+	} cached;
 	uint64_t ended = atomic_load_explicit(&contexts_ended, memory_order_relaxed);
 	void *context = NULL;
 	int device;
@@ -134,15 +134,15 @@ SL_HOT struct sl_vendor_context sl_vendor_current(enum sl_vendor vendor)
 		return hip_current();
 	if (!OK(cuCtxGetCurrent, &context) || !context)
 		return (struct sl_vendor_context){-1, 0};
-	if (SL_LIKELY(kept.ended == ended && kept.last.context == (uintptr_t)context))
-		return kept.last;
+	if (SL_LIKELY(cached.ended == ended && cached.last.context == (uintptr_t)context))
+		return cached.last;
 	if (!OK(cuCtxGetDevice, &device))
 		return (struct sl_vendor_context){-1, (uintptr_t)context};
-	kept.ended = 0;
+	cached.ended = 0;
 	atomic_signal_fence(memory_order_seq_cst); /* a signal handler's call may come in between */
-	kept.last = (struct sl_vendor_context){device, (uintptr_t)context};
+	cached.last = (struct sl_vendor_context){device, (uintptr_t)context};
 	atomic_signal_fence(memory_order_seq_cst);
-	kept.ended = ended;
+	cached.ended = ended;
 	return (struct sl_vendor_context){device, (uintptr_t)context};
 }
 

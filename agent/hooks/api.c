@@ -22,32 +22,32 @@ static void push(const char *name)
  * range. The text at an address may have changed, so it is compared too.
  */
 #define KEPT 8u
-struct kept {
+struct counted_name {
 	char name[48];
 	uint16_t label; /* 0: this place is empty */
 };
-static __thread struct kept kept_steps[KEPT] __attribute__((tls_model("initial-exec")));
+static __thread struct counted_name kept_steps[KEPT] __attribute__((tls_model("initial-exec")));
 
 static struct sl_labels_entry step_label(const char *name)
 {
-	struct kept *kept = &kept_steps[(uintptr_t)name / 8 % KEPT];
+	struct counted_name *counted = &kept_steps[(uintptr_t)name / 8 % KEPT];
 	char numbered[SL_LABELS_TEXT_MAX];
 	struct sl_text text;
 	struct sl_labels_entry label;
 
-	if (SL_LIKELY(kept->label && sl_plain_same(kept->name, name)))
-		return (struct sl_labels_entry){.label = kept->label};
+	if (SL_LIKELY(counted->label && sl_plain_same(counted->name, name)))
+		return (struct sl_labels_entry){.label = counted->label};
 	text = sl_text_begin(numbered, sizeof(numbered));
 	sl_text_add(&text, name);
 	sl_text_add(&text, "_#");
 	label = sl_labels_intern(NULL, numbered);
-	if (text.used < sizeof(kept->name)) {
-		kept->label = 0; /* a signal handler may use the place between these stores */
+	if (text.used < sizeof(counted->name)) {
+		counted->label = 0; /* a signal handler may use the place between these stores */
 		atomic_signal_fence(memory_order_seq_cst);
-		text = sl_text_begin(kept->name, sizeof(kept->name));
+		text = sl_text_begin(counted->name, sizeof(counted->name));
 		sl_text_add(&text, name);
 		atomic_signal_fence(memory_order_seq_cst);
-		kept->label = label.label;
+		counted->label = label.label;
 	}
 	return label;
 }

@@ -26,8 +26,8 @@ static const void *const volatile relocated = (const void *)&relocated;
 
 __attribute__((visibility("default"))) char *getenv(const char *name)
 {
-	static char *(*_Atomic kept)(const char *);
-	char *(*real)(const char *) = atomic_load_explicit(&kept, memory_order_relaxed);
+	static char *(*_Atomic cached)(const char *);
+	char *(*real)(const char *) = atomic_load_explicit(&cached, memory_order_relaxed);
 	char *value;
 	const char *own;
 
@@ -38,7 +38,7 @@ __attribute__((visibility("default"))) char *getenv(const char *name)
 		real = (char *(*)(const char *))sl_resolve_next("getenv");
 		if (!real)
 			return NULL;
-		atomic_store_explicit(&kept, real, memory_order_relaxed);
+		atomic_store_explicit(&cached, real, memory_order_relaxed);
 	}
 	value = real(name);
 	if (SL_LIKELY(value || name[0] != 'N' || name[1] != 'V') || !sl_plain_same(name, VARIABLE) ||

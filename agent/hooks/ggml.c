@@ -54,11 +54,11 @@ enum { USAGE_ANY, USAGE_WEIGHTS, USAGE_COMPUTE };
  */
 #define PAGES	  16u
 #define PAGE_BITS 12
-static struct kept {
+static struct page_functions {
 	/* The page twice: in `page` when the place is taken, in `ready` once all functions are there */
 	_Atomic uint64_t page, ready;
 	_Atomic(void *) answers[ASK_COUNT];
-} kept[PAGES];
+} functions_by_page[PAGES];
 
 static bool off; /* a check failed: ggml is left alone */
 
@@ -76,9 +76,9 @@ static void give_up(const char *why, const char *what)
 }
 
 /* NULL: the place belongs to another page. */
-static struct kept *place_of(const void *page, uint64_t unloads)
+static struct page_functions *place_of(const void *page, uint64_t unloads)
 {
-	struct kept *place = &kept[(uintptr_t)page % PAGES];
+	struct page_functions *place = &functions_by_page[(uintptr_t)page % PAGES];
 	const void *there = sl_objects_kept(&place->page, unloads);
 
 	if (!there) {
@@ -93,7 +93,7 @@ static struct kept *place_of(const void *page, uint64_t unloads)
 }
 
 /* False: the functions are missing, or something was unloaded while they were read. */
-static inline bool are_kept(struct kept *place, const void *page, uint64_t unloads, void *found[ASK_COUNT])
+static inline bool are_kept(struct page_functions *place, const void *page, uint64_t unloads, void *found[ASK_COUNT])
 {
 	if (sl_objects_kept(&place->ready, unloads) != page)
 		return false;
@@ -119,7 +119,7 @@ static bool look_up(const void *real, void *found[ASK_COUNT])
 
 static SL_NOINLINE bool look_up_and_keep(const void *real, const void *page, uint64_t unloads, void *found[ASK_COUNT])
 {
-	struct kept *place = place_of(page, unloads);
+	struct page_functions *place = place_of(page, unloads);
 
 	if (!look_up(real, found))
 		return false;
@@ -140,7 +140,7 @@ static bool find_answers(const void *real, struct library *library)
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
 	const void *page = (const void *)((uintptr_t)real >> PAGE_BITS);
 
-	return SL_LIKELY(are_kept(&kept[(uintptr_t)page % PAGES], page, unloads, library->all)) ||
+	return SL_LIKELY(are_kept(&functions_by_page[(uintptr_t)page % PAGES], page, unloads, library->all)) ||
 	       look_up_and_keep(real, page, unloads, library->all);
 }
 

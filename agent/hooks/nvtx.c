@@ -282,11 +282,11 @@ static void open_module(struct module *module, const struct callbacks *callbacks
 }
 
 /* Keeps the tool's function for our callback; false: another object has another function, so the slot stays as it is. */
-static bool keep_tool(_Atomic(void *) *kept, void *function)
+static bool keep_tool(_Atomic(void *) *slot, void *function)
 {
 	void *none = NULL;
 
-	return atomic_compare_exchange_strong(kept, &none, function) || none == function;
+	return atomic_compare_exchange_strong(slot, &none, function) || none == function;
 }
 
 static void take_slots(const struct module *module)

@@ -191,7 +191,7 @@ static inline void *kept_real(unsigned api, unsigned at, uint64_t wanted)
 
 static SL_NOINLINE void *find_real(unsigned api, const void *caller, uint64_t unload)
 {
-	_Atomic uint64_t *kept = callers[api];
+	_Atomic uint64_t *words = callers[api];
 	unsigned at = (uintptr_t)caller >> PAGE_BITS & (CALLERS - 1), instance;
 	int saved = errno;
 	void *real;
@@ -206,11 +206,11 @@ static SL_NOINLINE void *find_real(unsigned api, const void *caller, uint64_t un
 	if (!instance || unload % SL_UNLOAD || atomic_load(&sl_objects_unloads) != unload)
 		return real;
 	for (unsigned i = 0; i < CALLERS; i++)
-		if (!atomic_load_explicit(&kept[(at + i) % CALLERS], memory_order_relaxed)) {
+		if (!atomic_load_explicit(&words[(at + i) % CALLERS], memory_order_relaxed)) {
 			at = (at + i) % CALLERS;
 			break;
 		}
-	atomic_store_explicit(&kept[at], kept_word(caller, unload) | instance, memory_order_release);
+	atomic_store_explicit(&words[at], kept_word(caller, unload) | instance, memory_order_release);
 	return real;
 }
 

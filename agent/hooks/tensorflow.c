@@ -41,7 +41,7 @@ static const struct layout {
 typedef const uint64_t *annotation_function(void);
 
 /* The function that finds the annotation, by the layout that was checked; the last: a library whose annotation is not read. */
-static _Atomic uint64_t kept[SL_COUNT(layouts) + 1];
+static _Atomic uint64_t finders[SL_COUNT(layouts) + 1];
 
 /* False: the members are elsewhere. */
 static bool is_right(const struct layout *layout, annotation_function *find, const void *constructor, const void *destructor)
@@ -81,7 +81,7 @@ static void give_up(const char *why)
 	sl_capability_write("tensorflow", text);
 }
 
-/* Looks the library's annotation up and checks it.  Returns the index in `kept` where the result belongs. */
+/* Looks the library's annotation up and checks it.  Returns the index in `finders` where the result belongs. */
 static unsigned look_at(const void *allocator, annotation_function **find)
 {
 	const void *destructor = sl_resolve_beside(allocator, SCOPED "D2Ev"), *constructor = NULL;
@@ -104,7 +104,7 @@ static SL_NOINLINE unsigned look(const void *allocator, uint64_t unloads, annota
 	int saved = sl_agent_work_begin();
 	unsigned i = look_at(allocator, find);
 
-	sl_objects_keep(&kept[i], i < SL_COUNT(layouts) ? (const void *)*find : allocator, unloads);
+	sl_objects_keep(&finders[i], i < SL_COUNT(layouts) ? (const void *)*find : allocator, unloads);
 	sl_agent_work_end(saved);
 	return i;
 }
@@ -141,9 +141,9 @@ static uint32_t tensorflow_op(const void *allocator)
 	annotation_function *find = NULL;
 	unsigned i = 0;
 
-	while (i < SL_COUNT(kept) && !(find = (annotation_function *)sl_objects_kept(&kept[i], unloads)))
+	while (i < SL_COUNT(finders) && !(find = (annotation_function *)sl_objects_kept(&finders[i], unloads)))
 		i++;
-	if (SL_UNLIKELY(i == SL_COUNT(kept)))
+	if (SL_UNLIKELY(i == SL_COUNT(finders)))
 		i = look(allocator, unloads, &find);
 	return i < SL_COUNT(layouts) ? name_of(&layouts[i], find()) : 0;
 }
@@ -152,7 +152,7 @@ static uint32_t tensorflow_op(const void *allocator)
 
 /* A function of the allocator.  twin: its counterpart; of a library that lacks it no block would end, so none is recorded. */
 struct function {
-	_Atomic uint64_t kept;
+	_Atomic uint64_t cached;
 	atomic_bool alone;
 	const char *symbol, *twin;
 };
@@ -160,14 +160,14 @@ struct function {
 static void *real_of(struct function *function, const void *caller)
 {
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
-	void *real = sl_objects_kept(&function->kept, unloads);
+	void *real = sl_objects_kept(&function->cached, unloads);
 
 	if (SL_UNLIKELY(!real)) {
 		real = sl_resolve_for(function->symbol, caller);
 		atomic_store(&function->alone, !sl_resolve_beside(real, function->twin));
 		if (atomic_load(&function->alone))
 			sl_objects_hole(SL_HOLE_TENSORFLOW);
-		sl_objects_keep(&function->kept, real, unloads);
+		sl_objects_keep(&function->cached, real, unloads);
 	}
 	return real;
 }

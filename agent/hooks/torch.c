@@ -24,21 +24,21 @@ enum { DEVICE_CPU = 0, DEVICE_CUDA = 1, DEVICE_HIP = 6 };
 /* The real function of a mangled name. */
 struct real {
 	const char *symbol;
-	_Atomic uint64_t kept;
+	_Atomic uint64_t cached;
 };
 
 static SL_NOINLINE void *find_real(struct real *real, const void *caller, uint64_t unloads)
 {
 	void *function = sl_resolve_for(real->symbol, caller);
 
-	sl_objects_keep(&real->kept, function, unloads);
+	sl_objects_keep(&real->cached, function, unloads);
 	return function;
 }
 
 static inline void *real_of(struct real *real, const void *caller)
 {
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire);
-	void *function = sl_objects_kept(&real->kept, unloads);
+	void *function = sl_objects_kept(&real->cached, unloads);
 
 	return SL_LIKELY(function) ? function : find_real(real, caller, unloads);
 }
@@ -631,7 +631,7 @@ static SL_NOINLINE void record_and_settle(struct real *real, const char *version
 	sl_record_block(api, block, bytes, ordinal, allocated, reserved, request, 0);
 	generation = atomic_load_explicit(&sl_agent->generation, memory_order_relaxed);
 	if (SL_UNLIKELY(atomic_load_explicit(&told_for, memory_order_relaxed) != generation))
-		tell_version(sl_objects_kept(&real->kept, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)),
+		tell_version(sl_objects_kept(&real->cached, atomic_load_explicit(&sl_objects_unloads, memory_order_relaxed)),
 			     versions);
 	if (!generation || thread->generation != generation)
 		return;

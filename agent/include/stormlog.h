@@ -65,8 +65,8 @@ extern void *stormlog_dlsym_(void *handle, const char *name) __asm__("dlsym") __
 /* The agent's table; NULL: this process has no agent. */
 STORMLOG_UNUSED_ static inline const struct stormlog_api *stormlog_agent(void)
 {
-	static const struct stormlog_api *kept; /* NULL: not asked yet; 1: there is none */
-	const struct stormlog_api *table = __atomic_load_n(&kept, __ATOMIC_ACQUIRE);
+	static const struct stormlog_api *cached; /* NULL: not asked yet; 1: there is none */
+	const struct stormlog_api *table = __atomic_load_n(&cached, __ATOMIC_ACQUIRE);
 
 	if (__builtin_expect((uintptr_t)table > 1, 0))
 		return table;
@@ -74,7 +74,7 @@ STORMLOG_UNUSED_ static inline const struct stormlog_api *stormlog_agent(void)
 		return NULL;
 	if (STORMLOG_HAS_DLSYM_)
 		table = (const struct stormlog_api *)stormlog_dlsym_(NULL /* RTLD_DEFAULT */, "stormlog_api_v1");
-	__atomic_store_n(&kept, table ? table : (const struct stormlog_api *)1, __ATOMIC_RELEASE);
+	__atomic_store_n(&cached, table ? table : (const struct stormlog_api *)1, __ATOMIC_RELEASE);
 	return table;
 }
 

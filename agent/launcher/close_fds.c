@@ -16,7 +16,7 @@
 #define KEPT_MAX 64
 
 /* Files of which no descriptor is closed. */
-struct kept {
+struct kept_files {
 	struct {
 		dev_t device;
 		ino_t number;
@@ -25,23 +25,23 @@ struct kept {
 	unsigned count; /* more than KEPT_MAX: all are kept */
 };
 
-static void keep(struct kept *kept, int fd, const struct stat *st)
+static void keep(struct kept_files *files, int fd, const struct stat *st)
 {
-	if (kept->count < KEPT_MAX) {
-		kept->file[kept->count].fd = st->st_mode & S_IFMT ? -1 : fd;
-		kept->file[kept->count].device = st->st_dev;
-		kept->file[kept->count].number = st->st_ino;
+	if (files->count < KEPT_MAX) {
+		files->file[files->count].fd = st->st_mode & S_IFMT ? -1 : fd;
+		files->file[files->count].device = st->st_dev;
+		files->file[files->count].number = st->st_ino;
 	}
-	kept->count++;
+	files->count++;
 }
 
-static bool is_kept(const struct kept *kept, int fd, const struct stat *st)
+static bool is_kept(const struct kept_files *files, int fd, const struct stat *st)
 {
-	for (unsigned i = 0; i < kept->count && i < KEPT_MAX; i++)
-		if (kept->file[i].device == st->st_dev && kept->file[i].number == st->st_ino &&
-		    (kept->file[i].fd < 0 || kept->file[i].fd == fd))
+	for (unsigned i = 0; i < files->count && i < KEPT_MAX; i++)
+		if (files->file[i].device == st->st_dev && files->file[i].number == st->st_ino &&
+		    (files->file[i].fd < 0 || files->file[i].fd == fd))
 			return true;
-	return kept->count > KEPT_MAX;
+	return files->count > KEPT_MAX;
 }
 
 /*
@@ -67,7 +67,7 @@ static bool is_inherited(int fd, struct stat *st)
 }
 
 /* Calls `what` for each descriptor that we were started with. */
-static void each(void (*what)(struct kept *kept, int fd, const struct stat *st), struct kept *kept)
+static void each(void (*what)(struct kept_files *files, int fd, const struct stat *st), struct kept_files *files)
 {
 	DIR *all = opendir("/proc/self/fd");
 	struct dirent *entry;
@@ -75,27 +75,27 @@ static void each(void (*what)(struct kept *kept, int fd, const struct stat *st),
 
 	while (all && (entry = readdir(all)))
 		if (*entry->d_name != '.' && is_inherited(atoi(entry->d_name), &st))
-			what(kept, atoi(entry->d_name), &st);
+			what(files, atoi(entry->d_name), &st);
 	if (all)
 		closedir(all);
 }
 
-static void keep_if_locked(struct kept *kept, int fd, const struct stat *st)
+static void keep_if_locked(struct kept_files *files, int fd, const struct stat *st)
 {
 	if (has_record_lock(fd))
-		keep(kept, fd, st);
+		keep(files, fd, st);
 }
 
 /*
  * A folder ends for nobody, and the run's may be named by a path that leads through it (/dev/fd/N/traces).  So it is opened anew,
  * with none of the locks that the command gives back by closing it.
  */
-static void close_one(struct kept *kept, int fd, const struct stat *st)
+static void close_one(struct kept_files *files, int fd, const struct stat *st)
 {
 	char path[64];
 	int other = -1;
 
-	if (is_kept(kept, fd, st))
+	if (is_kept(files, fd, st))
 		return;
 	snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
 	if (S_ISDIR(st->st_mode))
@@ -111,11 +111,11 @@ static void close_one(struct kept *kept, int fd, const struct stat *st)
 void sl_close_inherited(void)
 {
 	const char *token = getenv("STORMLOG_TOKEN_FILE"); /* --push reads it in the end */
-	struct kept kept = {0};
+	struct kept_files files = {0};
 	struct stat st;
 
 	if (token && !stat(token, &st))
-		keep(&kept, -1, &st);
-	each(keep_if_locked, &kept);
-	each(close_one, &kept);
+		keep(&files, -1, &st);
+	each(keep_if_locked, &files);
+	each(close_one, &files);
 }

@@ -419,7 +419,7 @@ const char *sl_dry_missing(void)
 static void end_layers(const char *where, bool wanted, struct sl_writes *gone)
 {
 	struct sl_writes writes = {0};
-	char layers[4200], kept[4200];
+	char layers[4200], saved_layers[4200];
 
 	if (!*where)
 		return;
@@ -427,11 +427,12 @@ static void end_layers(const char *where, bool wanted, struct sl_writes *gone)
 	sl_overlay_count(layers, wanted ? &writes : gone);
 	if (!writes.count)
 		return;
-	snprintf(kept, sizeof(kept), "%.*s/stormlog-writes-%d", (int)(strrchr(where, '/') - where), where, (int)getpid());
-	if (!rename(layers, kept))
-		sl_launcher_say("the job's writes are in %s", kept);
+	snprintf(saved_layers, sizeof(saved_layers), "%.*s/stormlog-writes-%d", (int)(strrchr(where, '/') - where), where,
+		 (int)getpid());
+	if (!rename(layers, saved_layers))
+		sl_launcher_say("the job's writes are in %s", saved_layers);
 	else
-		sl_launcher_say("the job's writes cannot be kept: %s: %s", kept, strerror(errno));
+		sl_launcher_say("the job's writes cannot be kept: %s: %s", saved_layers, strerror(errno));
 }
 
 void sl_dry_end(const struct sl_launch *run)

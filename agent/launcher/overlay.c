@@ -69,8 +69,8 @@ static bool own_namespace(void)
 	return !mount(NULL, "/", NULL, MS_REC | MS_PRIVATE, NULL);
 }
 
-/* Lays one layer, but not over the folders of `kept` that are below the place. */
-static bool lay(const char *place, const char *layers, int number, const char *const *kept)
+/* Lays one layer, but not over the folders of `kept_paths` that are below the place. */
+static bool lay(const char *place, const char *layers, int number, const char *const *kept_paths)
 {
 	char options[3 * 4096 + 64], upper[4200], work[4200];
 	struct stat status;
@@ -89,16 +89,17 @@ static bool lay(const char *place, const char *layers, int number, const char *c
 	if (symlink(place, options) && errno != EEXIST)
 		return false;
 	snprintf(options, sizeof(options), "lowerdir=%s,upperdir=%s,workdir=%s,userxattr", place, upper, work);
-	for (; kept[count] && count < KEPT; count++)
-		fds[count] =
-			strcmp(kept[count], place) && is_below(kept[count], place) ? open(kept[count], O_PATH | O_CLOEXEC) : -1;
+	for (; kept_paths[count] && count < KEPT; count++)
+		fds[count] = strcmp(kept_paths[count], place) && is_below(kept_paths[count], place)
+				     ? open(kept_paths[count], O_PATH | O_CLOEXEC)
+				     : -1;
 	if (mount("overlay", place, "overlay", 0, options))
 		return false;
 	for (int i = 0; i < count; i++) {
 		char from[64];
 
 		snprintf(from, sizeof(from), "/proc/self/fd/%d", fds[i]);
-		if (fds[i] >= 0 && mount(from, kept[i], NULL, MS_BIND | MS_REC, NULL))
+		if (fds[i] >= 0 && mount(from, kept_paths[i], NULL, MS_BIND | MS_REC, NULL))
 			return false;
 		close(fds[i]);
 	}
@@ -106,7 +107,7 @@ static bool lay(const char *place, const char *layers, int number, const char *c
 }
 
 /* A layer cannot lie in the place that it is over; `memory` is in none. */
-static bool lay_all(const char *const *places, const char *folder, const char *memory, const char *const *kept)
+static bool lay_all(const char *const *places, const char *folder, const char *memory, const char *const *kept_paths)
 {
 	char layers[4160];
 
@@ -114,20 +115,20 @@ static bool lay_all(const char *const *places, const char *folder, const char *m
 		return false;
 	for (int i = 0; places[i]; i++) {
 		snprintf(layers, sizeof(layers), "%s/layers", is_below(folder, places[i]) ? memory : folder);
-		if (!lay(places[i], layers, i, kept))
+		if (!lay(places[i], layers, i, kept_paths))
 			return false;
 	}
 	return true;
 }
 
 /* The same in a process that ends, so that a failure leaves this one as it was. */
-static bool works(const char *const *places, const char *folder, const char *memory, const char *const *kept)
+static bool works(const char *const *places, const char *folder, const char *memory, const char *const *kept_paths)
 {
 	int status = 1;
 	pid_t child = fork();
 
 	if (!child)
-		_exit(!lay_all(places, folder, memory, kept));
+		_exit(!lay_all(places, folder, memory, kept_paths));
 	return child > 0 && waitpid(child, &status, 0) == child && !status;
 }
 
@@ -145,32 +146,32 @@ enum { TRACES, SCRATCH, SYSTEM, OWN = SYSTEM + 2 };
  * Folders that stay the real ones, by their real paths, ended by NULL: those of every run, and from OWN on what the user allows.
  * The job's folder and home win over those of every run that they are below.
  */
-static void take_kept(const struct sl_launch *run, const char *traces, const char *scratch, const char *kept[KEPT + 1])
+static void take_kept(const struct sl_launch *run, const char *traces, const char *scratch, const char *kept_paths[KEPT + 1])
 {
 	const char *const own[OWN] = {[TRACES] = traces, [SCRATCH] = scratch, [SYSTEM] = "/dev", "/proc"};
 	unsigned count = OWN;
 
 	for (unsigned i = 0; i < OWN; i++)
-		kept[i] = realpath(own[i], NULL) ?: own[i];
+		kept_paths[i] = realpath(own[i], NULL) ?: own[i];
 	for (unsigned i = 0; i < run->writes_count && count < KEPT; i++) {
 		char *real = realpath(run->writes[i], NULL);
 
 		if (real)
-			kept[count++] = real;
+			kept_paths[count++] = real;
 	}
-	kept[count] = NULL;
+	kept_paths[count] = NULL;
 }
 
-static bool is_fit(const char *place, const char *const *kept)
+static bool is_fit(const char *place, const char *const *kept_paths)
 {
-	return *place == '/' && place[1] && !strpbrk(place, ",:\\") && !has_mounts(place) && strcmp(place, kept[TRACES]) &&
-	       !is_below_any(place, kept + OWN);
+	return *place == '/' && place[1] && !strpbrk(place, ",:\\") && !has_mounts(place) && strcmp(place, kept_paths[TRACES]) &&
+	       !is_below_any(place, kept_paths + OWN);
 }
 
 /* Says so where the job could write into the real folder, though the user has not allowed it. */
-static bool is_open(const char *path, const char *const *laid, const char *const *kept)
+static bool is_open(const char *path, const char *const *laid, const char *const *kept_paths)
 {
-	if (is_below_any(path, laid) || is_below_any(path, kept + OWN) || !is_below_any(path, kept))
+	if (is_below_any(path, laid) || is_below_any(path, kept_paths + OWN) || !is_below_any(path, kept_paths))
 		return false;
 	sl_launcher_say("%s: the dry run would replace the job's files here, since no layer fits over this folder: "
 			"name folders elsewhere by TMPDIR and -o, or run a copy of the job with --allow-writes %s",
@@ -196,17 +197,18 @@ static int add(const char *place, int count, char places[SL_LAYERS][4096])
 int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char *scratch, const char *memory,
 		     char places[SL_LAYERS][4096])
 {
-	const char *kept[KEPT + 1], *laid[SL_LAYERS + 1] = {0};
+	const char *kept_paths[KEPT + 1], *laid[SL_LAYERS + 1] = {0};
 	char current[4096] = "", home[4096] = "", temporary[4096] = "";
 	bool done = false;
 	int count = 0;
 
-	take_kept(run, traces, scratch, kept);
-	if (getcwd(current, sizeof(current)) && is_fit(current, kept))
+	take_kept(run, traces, scratch, kept_paths);
+	if (getcwd(current, sizeof(current)) && is_fit(current, kept_paths))
 		count = add(current, count, places);
-	if (getenv("HOME") && realpath(getenv("HOME"), home) && is_fit(home, kept))
+	if (getenv("HOME") && realpath(getenv("HOME"), home) && is_fit(home, kept_paths))
 		count = add(home, count, places);
-	if (realpath(sl_protect_temporary(), temporary) && is_fit(temporary, kept) && !is_below_any(temporary, kept + SYSTEM))
+	if (realpath(sl_protect_temporary(), temporary) && is_fit(temporary, kept_paths) &&
+	    !is_below_any(temporary, kept_paths + SYSTEM))
 		count = add(temporary, count, places);
 	for (int i = 0; i < count; i++)
 		laid[i] = places[i];
@@ -215,16 +217,17 @@ int sl_overlay_enter(const struct sl_launch *run, const char *traces, const char
 		for (int i = 0; i < 2 && !done; i++) {
 			const char *folder = i ? memory : scratch;
 
-			done = works(laid, folder, memory, kept) && lay_all(laid, folder, memory, kept) && !chdir(current);
+			done = works(laid, folder, memory, kept_paths) && lay_all(laid, folder, memory, kept_paths) &&
+			       !chdir(current);
 		}
 	}
 	laid[count] = NULL;
-	if (is_open(current, laid, kept) || is_open(home, laid, kept))
+	if (is_open(current, laid, kept_paths) || is_open(home, laid, kept_paths))
 		return -1;
 	for (int i = 0; i < 2; i++) {
 		const char *path = i ? temporary : current;
 
-		if (!is_below_any(path, laid) && !is_below_any(path, kept))
+		if (!is_below_any(path, laid) && !is_below_any(path, kept_paths))
 			sl_launcher_say("no layer over %s is possible: the job's writes there fail with Permission denied. "
 					"--allow-writes DIR opens a folder",
 					path);

@@ -33,7 +33,7 @@ static const struct {
 static struct stream {
 	int pipe[2];
 	char text[SL_UNTIL_MAX + 4096]; /* the end of what was printed, as much as a text needs, and what is new */
-	size_t kept;
+	size_t text_used;
 } streams[2]; /* of standard output and error */
 
 static int life[2] = {-1, -1}; /* closed by the launcher when the command has ended */
@@ -76,21 +76,21 @@ void sl_until_enter(const struct sl_launch *run)
 static bool pass_on(struct stream *stream, int to, const char *text, bool *found)
 {
 	size_t length = strlen(text), keep;
-	ssize_t got = read(stream->pipe[0], stream->text + stream->kept, sizeof(stream->text) - stream->kept), put;
+	ssize_t got = read(stream->pipe[0], stream->text + stream->text_used, sizeof(stream->text) - stream->text_used), put;
 
 	if (got <= 0)
 		return got < 0 && errno == EINTR;
 	for (ssize_t at = 0; at < got; at += put) {
-		put = write(to, stream->text + stream->kept + at, (size_t)(got - at));
+		put = write(to, stream->text + stream->text_used + at, (size_t)(got - at));
 		if (put < 0 && errno != EINTR)
 			return false;
 		put = put < 0 ? 0 : put;
 	}
-	stream->kept += (size_t)got;
-	*found |= memmem(stream->text, stream->kept, text, length) != NULL;
-	keep = stream->kept < length ? stream->kept : length - 1;
-	memmove(stream->text, stream->text + stream->kept - keep, keep);
-	stream->kept = keep;
+	stream->text_used += (size_t)got;
+	*found |= memmem(stream->text, stream->text_used, text, length) != NULL;
+	keep = stream->text_used < length ? stream->text_used : length - 1;
+	memmove(stream->text, stream->text + stream->text_used - keep, keep);
+	stream->text_used = keep;
 	return true;
 }
 

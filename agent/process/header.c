@@ -98,22 +98,22 @@ static bool is_listed(const char *entry, size_t length)
 
 static void pack_environment(struct sl_definition *out)
 {
-	const char *kept[256];
+	const char *variables[256];
 	unsigned count = 0;
 	size_t left = VALUES_MAX;
 
-	for (char **at = __environ; at && *at && count < SL_COUNT(kept); at++)
+	for (char **at = __environ; at && *at && count < SL_COUNT(variables); at++)
 		if (is_listed(*at, strcspn(*at, "=")))
-			kept[count++] = *at;
+			variables[count++] = *at;
 	sl_definition_key(out, "environment");
 	sl_pack_map(&out->pack, count);
 	for (unsigned i = 0; i < count; i++) {
-		size_t name = strcspn(kept[i], "=");
+		size_t name = strcspn(variables[i], "=");
 
-		const char *value = kept[i][name] ? kept[i] + name + 1 : "";
+		const char *value = variables[i][name] ? variables[i] + name + 1 : "";
 		size_t bytes = strnlen(value, left < VALUE_MAX ? left : VALUE_MAX);
 
-		sl_pack_bytes(&out->pack, kept[i], name);
+		sl_pack_bytes(&out->pack, variables[i], name);
 		sl_pack_bytes(&out->pack, value, bytes);
 		left -= bytes;
 	}

@@ -14,7 +14,7 @@
 
 enum state { FREE, OPENING, OPEN };
 
-static struct kept {
+static struct proc_file {
 	_Atomic unsigned state; /* enum state */
 	_Atomic uint64_t path;	/* hash of the path */
 	_Atomic int fd;		/* -1: there is no such file */
@@ -41,7 +41,7 @@ static long read_again(int fd, char *buffer, size_t size)
 	return got < 0 && !total ? -1 : (long)total;
 }
 
-static struct kept *find(uint64_t path)
+static struct proc_file *find(uint64_t path)
 {
 	for (unsigned i = 0; i < KEPT_MAX; i++)
 		if (atomic_load_explicit(&table[i].state, memory_order_acquire) == OPEN && table[i].path == path)
@@ -59,7 +59,7 @@ static bool has_descriptors(void)
 }
 
 /* The entry is OPENING. */
-static void open_entry(struct kept *kept, const char *path)
+static void open_entry(struct proc_file *file, const char *path)
 {
 	int fd = sl_file_open(path, O_RDONLY | O_NOCTTY);
 	bool absent = fd < 0 && (errno == ENOENT || errno == EACCES) && strncmp(path, "/proc/", 6);
@@ -68,27 +68,27 @@ static void open_entry(struct kept *kept, const char *path)
 	if (fd >= 0)
 		fd = sl_file_move_high(fd);
 	sl_file_identity(fd, &device, &inode);
-	atomic_store(&kept->device, device);
-	atomic_store(&kept->inode, inode);
-	atomic_store(&kept->fd, fd);
-	atomic_store_explicit(&kept->state, fd >= 0 || absent ? OPEN : FREE, memory_order_release);
+	atomic_store(&file->device, device);
+	atomic_store(&file->inode, inode);
+	atomic_store(&file->fd, fd);
+	atomic_store_explicit(&file->state, fd >= 0 || absent ? OPEN : FREE, memory_order_release);
 }
 
-static void forget(struct kept *kept)
+static void forget(struct proc_file *file)
 {
 	unsigned open = OPEN;
 
-	if (!atomic_compare_exchange_strong(&kept->state, &open, OPENING))
+	if (!atomic_compare_exchange_strong(&file->state, &open, OPENING))
 		return;
-	sl_file_close_own(kept->fd, kept->device, kept->inode);
-	atomic_store(&kept->state, FREE);
+	sl_file_close_own(file->fd, file->device, file->inode);
+	atomic_store(&file->state, FREE);
 }
 
 /* Gives up the file that was read longest ago, such as one of a cgroup that was left; not the one that is read at the end. */
 static void forget_oldest(void)
 {
 	uint64_t own_stat = sl_fnv_text(OWN_STAT);
-	struct kept *oldest = NULL;
+	struct proc_file *oldest = NULL;
 
 	for (unsigned i = 0; i < KEPT_MAX; i++)
 		if (table[i].path != own_stat && (!oldest || atomic_load(&table[i].read) < atomic_load(&oldest->read)))
@@ -114,36 +114,36 @@ static void keep(const char *path, uint64_t hash)
 }
 
 /* The program has closed our descriptor, or has a file of its own there: opens it anew.  False: not now. */
-static bool is_whole(struct kept *kept, const char *path)
+static bool is_whole(struct proc_file *file, const char *path)
 {
 	unsigned open = OPEN;
 
-	if (sl_file_is(kept->fd, kept->device, kept->inode))
+	if (sl_file_is(file->fd, file->device, file->inode))
 		return true;
-	if (sl_open_proc_sandboxed() || !atomic_compare_exchange_strong(&kept->state, &open, OPENING))
+	if (sl_open_proc_sandboxed() || !atomic_compare_exchange_strong(&file->state, &open, OPENING))
 		return false;
-	open_entry(kept, path);
-	return atomic_load(&kept->state) == OPEN && kept->fd >= 0;
+	open_entry(file, path);
+	return atomic_load(&file->state) == OPEN && file->fd >= 0;
 }
 
 long sl_open_proc_read(const char *path, char *buffer, size_t size)
 {
 	uint64_t hash = sl_fnv_text(path);
-	struct kept *kept = find(hash);
+	struct proc_file *file = find(hash);
 	uint64_t reading = atomic_fetch_add(&readings, 1);
 	int saved = errno;
 	long got = -1;
 
 	buffer[0] = 0;
-	if (!kept && !sl_open_proc_sandboxed()) {
+	if (!file && !sl_open_proc_sandboxed()) {
 		keep(path, hash);
-		kept = find(hash);
+		file = find(hash);
 	}
-	if (kept)
-		atomic_store(&kept->read, reading);
-	if (kept && kept->fd >= 0 && is_whole(kept, path))
-		got = read_again(kept->fd, buffer, size);
-	else if ((!kept || kept->fd >= 0) && !sl_open_proc_sandboxed())
+	if (file)
+		atomic_store(&file->read, reading);
+	if (file && file->fd >= 0 && is_whole(file, path))
+		got = read_again(file->fd, buffer, size);
+	else if ((!file || file->fd >= 0) && !sl_open_proc_sandboxed())
 		got = sl_procfile_read(path, buffer, size);
 	errno = saved;
 	return got;
@@ -211,7 +211,7 @@ uint64_t sl_open_proc_handled(void)
 
 void sl_open_proc_writer_begin(void)
 {
-	struct kept *before = find(sl_fnv_text(OWN_STATUS));
+	struct proc_file *before = find(sl_fnv_text(OWN_STATUS));
 
 	if (before && !sl_open_proc_sandboxed())
 		forget(before);

@@ -124,7 +124,7 @@ const char *sl_options_text(const struct sl_options_row *option, const struct sl
 	return NULL;
 }
 
-static char kept[8192]; /* "NAME=value", one behind the other; "" ends them */
+static char own_variables[8192]; /* "NAME=value", one behind the other; "" ends them */
 
 /* __environ: a program may have a variable of its own that is called environ. */
 SL_STARTUP_TEXT void sl_options_keep(void)
@@ -134,9 +134,9 @@ SL_STARTUP_TEXT void sl_options_keep(void)
 	for (char **at = __environ; at && *at; at++) {
 		size_t size = strncmp(*at, PREFIX, sizeof(PREFIX) - 1) ? 0 : strlen(*at) + 1;
 
-		if (!size || used + size >= sizeof(kept))
+		if (!size || used + size >= sizeof(own_variables))
 			continue;
-		memcpy(kept + used, *at, size);
+		memcpy(own_variables + used, *at, size);
 		used += size;
 	}
 }
@@ -154,7 +154,7 @@ SL_STARTUP_TEXT const char *sl_options_variable(const char *name)
 
 	for (char **at = __environ; at && *at && !value; at++)
 		value = value_of(*at, name, size);
-	for (const char *at = kept; !value && *at; at += strlen(at) + 1)
+	for (const char *at = own_variables; !value && *at; at += strlen(at) + 1)
 		value = value_of(at, name, size);
 	return value;
 }

@@ -193,7 +193,7 @@ static bool holds(const char *piece, size_t bytes, const char *text, size_t leng
 bool sl_procfile_holds(uint64_t pid, const char *file, const char *text)
 {
 	static char piece[8192]; /* begins with the end of the piece before, where the text may begin */
-	size_t length = strlen(text), kept = 0;
+	size_t length = strlen(text), used = 0;
 	char path[PATH_MAX_OF_PID];
 	bool found = false;
 	int saved = errno;
@@ -201,12 +201,12 @@ bool sl_procfile_holds(uint64_t pid, const char *file, const char *text)
 
 	path_of(path, pid, file);
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDONLY | O_CLOEXEC | O_NOCTTY);
-	while (fd >= 0 && !found && (got = syscall(SYS_read, fd, piece + kept, sizeof(piece) - kept)) > 0) {
-		kept += (size_t)got;
-		found = holds(piece, kept, text, length);
-		if (kept >= length) {
-			memmove(piece, piece + kept - (length - 1), length - 1);
-			kept = length - 1;
+	while (fd >= 0 && !found && (got = syscall(SYS_read, fd, piece + used, sizeof(piece) - used)) > 0) {
+		used += (size_t)got;
+		found = holds(piece, used, text, length);
+		if (used >= length) {
+			memmove(piece, piece + used - (length - 1), length - 1);
+			used = length - 1;
 		}
 	}
 	if (fd >= 0)

@@ -510,19 +510,19 @@ static bool read_entry(const struct index *index, uint64_t i, uintptr_t pc, stru
 static bool looks_right(const struct index *index)
 {
 	static _Atomic uint64_t seen[SEEN];
-	_Atomic uint64_t *kept = &seen[(index->header >> 4) * 0x9e3779b97f4a7c15u >> 56];
+	_Atomic uint64_t *cached = &seen[(index->header >> 4) * 0x9e3779b97f4a7c15u >> 56];
 	uint64_t unloads = atomic_load_explicit(&sl_objects_unloads, memory_order_acquire), step = index->count / SAMPLES + 1;
 	int32_t before = INT32_MIN, pair[2];
 	struct sl_cfi_rule unused;
 
-	if (sl_objects_kept(kept, unloads) == (void *)index->header)
+	if (sl_objects_kept(cached, unloads) == (void *)index->header)
 		return true;
 	for (uint64_t i = 0; i < index->count; i += step) {
 		if (!read_pair(index, i, pair) || pair[0] < before || !read_entry(index, i, 0, &unused))
 			return false;
 		before = pair[0];
 	}
-	sl_objects_keep(kept, (const void *)index->header, unloads);
+	sl_objects_keep(cached, (const void *)index->header, unloads);
 	return true;
 }
 

@@ -173,21 +173,21 @@ static bool make_room(void)
 static void put(struct place fresh)
 {
 	uint32_t first = place_at(fresh.begin), next = first, count = 0;
-	struct place kept[3];
+	struct place pieces[3];
 
 	while (next < place_count && places[next].begin < fresh.end)
 		next++;
 	if (next > first && places[first].begin < fresh.begin) {
-		kept[count] = places[first];
-		kept[count++].end = fresh.begin;
+		pieces[count] = places[first];
+		pieces[count++].end = fresh.begin;
 	}
-	kept[count++] = fresh;
+	pieces[count++] = fresh;
 	if (next > first && places[next - 1].end > fresh.end) {
-		kept[count] = places[next - 1];
-		kept[count++].begin = fresh.end;
+		pieces[count] = places[next - 1];
+		pieces[count++].begin = fresh.end;
 	}
 	memmove(&places[first + count], &places[next], (place_count - next) * sizeof(*places));
-	memcpy(&places[first], kept, count * sizeof(*kept));
+	memcpy(&places[first], pieces, count * sizeof(*pieces));
 	place_count = place_count - (next - first) + count;
 }
 

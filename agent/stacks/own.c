@@ -32,9 +32,9 @@ static uintptr_t thread_pointer(void)
 }
 
 /* What glibc keeps of a thread's stack, which lies around the thread pointer: begin, size, and size of the guard in it. */
-static bool is_stack(const uintptr_t *kept, uintptr_t pointer)
+static bool is_stack(const uintptr_t *fields, uintptr_t pointer)
 {
-	return pointer - kept[0] < kept[1] && kept[0] + kept[1] - pointer < ABOVE_MOST && kept[2] < kept[1];
+	return pointer - fields[0] < fields[1] && fields[0] + fields[1] - pointer < ABOVE_MOST && fields[2] < fields[1];
 }
 
 /*
@@ -52,9 +52,9 @@ static __attribute__((no_sanitize("address"))) unsigned find_kept(uintptr_t poin
 	if (in_page < limit && !sl_pages_readable(pointer + in_page))
 		limit = in_page;
 	for (unsigned at = sizeof(uintptr_t); at + 3 * sizeof(uintptr_t) <= limit; at += sizeof(uintptr_t)) {
-		const uintptr_t *kept = (const uintptr_t *)(pointer + at);
+		const uintptr_t *fields = (const uintptr_t *)(pointer + at);
 
-		if ((kept[0] | kept[1]) % SL_PAGE || !kept[0] || !is_stack(kept, pointer))
+		if ((fields[0] | fields[1]) % SL_PAGE || !fields[0] || !is_stack(fields, pointer))
 			continue;
 		found = at;
 		count++;
@@ -68,16 +68,16 @@ static __attribute__((no_sanitize("address"))) unsigned find_kept(uintptr_t poin
 static void learn_own(void)
 {
 	uintptr_t pointer = thread_pointer(), end = 0;
-	const uintptr_t *kept;
+	const uintptr_t *fields;
 	unsigned at;
 
 	sl_valgrind_hush(1); /* of a thread that had the same stack before, values are left */
 	at = find_kept(pointer);
-	kept = (const uintptr_t *)(pointer + at);
-	if (at && sl_pages_readable(pointer + at) && sl_pages_readable(pointer + at + 2 * sizeof(*kept)) &&
-	    is_stack(kept, pointer)) {
-		sl_own.begin = kept[0] + kept[2];
-		end = kept[0] + kept[1];
+	fields = (const uintptr_t *)(pointer + at);
+	if (at && sl_pages_readable(pointer + at) && sl_pages_readable(pointer + at + 2 * sizeof(*fields)) &&
+	    is_stack(fields, pointer)) {
+		sl_own.begin = fields[0] + fields[2];
+		end = fields[0] + fields[1];
 	} else if (&__libc_stack_end && syscall(SYS_gettid) == syscall(SYS_getpid)) {
 		sl_own.begin = end = ((uintptr_t)__libc_stack_end + SL_PAGE - 1) & ~(uintptr_t)(SL_PAGE - 1);
 		sl_own.grows = true;

@@ -110,19 +110,19 @@ static inline void sl_objects_unload_end(void)
  * An address found in an object, kept in one word with the low 16 bits of the number of unloads until then; zero: none.  While
  * something is being unloaded, kept addresses are not used and none is kept.
  */
-static inline void *sl_objects_kept(_Atomic uint64_t *kept, uint64_t unloads)
+static inline void *sl_objects_kept(_Atomic uint64_t *cached, uint64_t unloads)
 {
-	uint64_t word = atomic_load_explicit(kept, memory_order_relaxed);
+	uint64_t word = atomic_load_explicit(cached, memory_order_relaxed);
 
 	return SL_LIKELY((uint16_t)word == (uint16_t)(unloads / SL_UNLOAD) && !(unloads % SL_UNLOAD))
 		       ? (void *)(uintptr_t)(word >> 16)
 		       : NULL;
 }
 
-static inline void sl_objects_keep(_Atomic uint64_t *kept, const void *found, uint64_t unloads)
+static inline void sl_objects_keep(_Atomic uint64_t *cached, const void *found, uint64_t unloads)
 {
 	if (!(unloads % SL_UNLOAD) && !((uintptr_t)found >> 48))
-		atomic_store_explicit(kept, (uint64_t)(uintptr_t)found << 16 | (uint16_t)(unloads / SL_UNLOAD),
+		atomic_store_explicit(cached, (uint64_t)(uintptr_t)found << 16 | (uint16_t)(unloads / SL_UNLOAD),
 				      memory_order_relaxed);
 }
 

@@ -24,4 +24,4 @@ struct sl_analysis {
 /* In the order in which they run; ended by NULL. */
 extern const struct sl_analysis *const sl_analyses[];
 
-extern const struct sl_analysis sl_analysis_kept; /* its `process` is asked about running processes too */
+extern const struct sl_analysis sl_analysis_leaks_by_line; /* its `process` is asked about running processes too */

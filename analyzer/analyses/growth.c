@@ -320,22 +320,22 @@ static void process(struct sl_process *process)
 /* What a suppression names grows on purpose: the label grows by the rest. */
 static void leave_out_meant(struct sl_process *process, struct sl_growth *growth, const struct sl_suppressions *list)
 {
-	unsigned kept = 0;
+	unsigned kept_count = 0;
 
 	for (unsigned i = 0; i < growth->holder_count; i++) {
 		const struct sl_holder_of_growth holder = growth->holders[i];
 
 		if (!sl_suppress_by_stack(list, process, holder.library, holder.stack)) {
-			growth->holders[kept++] = holder;
+			growth->holders[kept_count++] = holder;
 			continue;
 		}
 		growth->slope = fmax(0, growth->slope - holder.bytes_per_entry);
 		growth->at_most = fmax(0, growth->at_most - holder.bytes_per_entry);
 	}
-	if (kept < growth->holder_count && growth->slope < SLOPE_MIN_BYTES)
+	if (kept_count < growth->holder_count && growth->slope < SLOPE_MIN_BYTES)
 		growth->verdict = "steady";
-	growth->holder_count = kept;
-	growth->credited &= kept > 0;
+	growth->holder_count = kept_count;
+	growth->credited &= kept_count > 0;
 }
 
 /* True: what stays is held from loops that ended, so no further entry adds to it; memory.held tells of it. */

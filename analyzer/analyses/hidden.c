@@ -210,12 +210,13 @@ static void find_places(struct sl_report *report, const struct sl_shared_device 
 		uint64_t loaded = code ? code_at_peak(state, code->born_bytes) : 0;
 		const struct sl_track *contexts = state ? sl_hidden_most(process, state->device, SL_OBJECT_CONTEXT) : NULL;
 		const struct sl_row *pools = sl_model_row(process->model, SL_KIND_pool, state ? state->device + 1 : 0);
-		uint64_t kept = pools->frees ? pools->peak_bytes : 0;
+		uint64_t pool_bytes = pools->frees ? pools->peak_bytes : 0;
 
-		kept = kept < process->model->keeps_bytes ? kept : process->model->keeps_bytes;
-		if (state && kept && kept <= device->hidden_peak_bytes &&
-		    (double)kept >= SL_LITTLE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], process->model->keeps_stack, kept, SL_HIDDEN_BY_POOL, 0);
+		pool_bytes = pool_bytes < process->model->keeps_bytes ? pool_bytes : process->model->keeps_bytes;
+		if (state && pool_bytes && pool_bytes <= device->hidden_peak_bytes &&
+		    (double)pool_bytes >= SL_LITTLE * (double)device->hidden_peak_bytes)
+			find_place(report, device, device->processes[i], process->model->keeps_stack, pool_bytes, SL_HIDDEN_BY_POOL,
+				   0);
 		if (loaded && (double)loaded >= SL_LITTLE * (double)device->hidden_peak_bytes)
 			find_place(report, device, device->processes[i], code->stack, loaded, SL_HIDDEN_BY_CODE, 0);
 		if (contexts && contexts->most_blocks > 1)

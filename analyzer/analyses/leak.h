@@ -14,7 +14,7 @@
 bool sl_leak_judge(struct sl_process *process, const struct sl_track *track, unsigned tested, struct sl_leak_line *line);
 
 /* True: what the place kept, as bytes or as sl_leak_by_count says, is enough to be told. */
-bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *track, double kept);
+bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *track, double kept_amount);
 
 /* True: counted in numbers, not bytes: objects, and imports of unknown size. */
 bool sl_leak_by_count(const struct sl_track *track);

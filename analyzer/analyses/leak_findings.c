@@ -30,19 +30,20 @@ static bool lives_on(const struct sl_track *track, const struct sl_leak_windows 
 {
 	double live = sl_leak_by_count(track) ? (double)track->live_blocks : (double)track->live_bytes;
 
-	return live > 0 && live >= series->kept[series->count * 3 / 4];
+	return live > 0 && live >= series->retained[series->count * 3 / 4];
 }
 
 /* Leaves out blocks that were only in flight: a last window that is not full, and more than is kept. */
-static struct sl_leak_windows steady_part(const struct sl_track_course *course, const struct sl_leak_windows *series, double kept)
+static struct sl_leak_windows steady_part(const struct sl_track_course *course, const struct sl_leak_windows *series,
+					  double kept_amount)
 {
 	struct sl_leak_windows part = *series;
 
 	if (part.count > 4 && course->births_in_last < course->births_per_window &&
 	    part.tick[part.count - 1] == (double)course->windows[course->count - 1].begin_tick)
 		part.count--;
-	for (unsigned i = part.count; i-- && part.kept[i] > kept;)
-		part.kept[i] = kept;
+	for (unsigned i = part.count; i-- && part.retained[i] > kept_amount;)
+		part.retained[i] = kept_amount;
 	return part;
 }
 
@@ -90,11 +91,12 @@ void sl_leak_measure(struct sl_leak_line *line, const struct sl_model *model, co
 
 	sl_tracks_held(&model->tracks, line->track, &bytes, &blocks);
 	count_kept(line, model, lives_on(line->track, series));
-	part = steady_part(course, series, freed ? series->kept[series->count - 1] : line->amount);
-	line->per_birth = (part.kept[part.count - 1] - part.kept[0]) / (double)((part.count - 1) * course->births_per_window);
+	part = steady_part(course, series, freed ? series->retained[series->count - 1] : line->amount);
+	line->per_birth =
+		(part.retained[part.count - 1] - part.retained[0]) / (double)((part.count - 1) * course->births_per_window);
 	if (line->track->most_blocks == line->births) /* each was kept */
 		line->per_birth = line->count_only ? 1 : (double)line->track->born_bytes / (double)line->births;
-	else if (!freed && part.kept[0] * (double)line->blocks <= (1 + SL_LITTLE) * line->amount &&
+	else if (!freed && part.retained[0] * (double)line->blocks <= (1 + SL_LITTLE) * line->amount &&
 		 part.tick[0] <= (double)course->windows[0].begin_tick && 2 * line->blocks >= blocks)
 		line->per_birth = line->amount / (double)line->births; /* kept from the first birth on */
 	line->per_second = sl_leak_windows_slope(&part, part.time, &error) * 1e9;
@@ -117,9 +119,9 @@ static bool leaves_in_each_part(const struct sl_model *model, const struct sl_tr
 	for (unsigned i = 1; i <= WINDOW_PARTS; i++) {
 		while (at + 1 < left.count && left.tick[at] < begin + i * part)
 			at++;
-		if (left.kept[at] - before < least)
+		if (left.retained[at] - before < least)
 			return false;
-		before = left.kept[at];
+		before = left.retained[at];
 	}
 	return true;
 }
@@ -290,16 +292,16 @@ static void join_leak(struct sl_process *process)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	struct joined *joined = sl_memory_must(calloc(process->leaks_by_line.count + 1, sizeof(*joined)));
-	size_t kept = 0, k;
+	size_t joined_count = 0, k;
 
 	for (size_t i = 0; i < process->leaks_by_line.count; i++) {
 		struct sl_leak_line one = process->leaks_by_line.item[i];
 		const struct sl_stack_frame *place = sl_place_at(process, one.track->stack, frames);
 
-		for (k = 0; place && k < kept; k++)
+		for (k = 0; place && k < joined_count; k++)
 			if (is_one_leak(&process->leaks_by_line.item[k], &one) && sl_place_same(&joined[k].place, place))
 				break;
-		if (place && k < kept) {
+		if (place && k < joined_count) {
 			if (one.verdict == SL_KEPT_FEW)
 				one.per_second = rate_between(process->leaks_by_line.item[k].track->first_ns,
 							      process->leaks_by_line.item[k].track->last_ns, one.amount);
@@ -310,12 +312,12 @@ static void join_leak(struct sl_process *process)
 				joined[k].last_ns = one.track->last_ns;
 			slow_down(&process->leaks_by_line.item[k], &joined[k]);
 		} else if (one.verdict != SL_KEPT_FEW) {
-			joined[kept] = (struct joined){place ? *place : (struct sl_stack_frame){0}, one.track->first_ns,
-						       one.track->last_ns};
-			process->leaks_by_line.item[kept++] = one;
+			joined[joined_count] = (struct joined){place ? *place : (struct sl_stack_frame){0}, one.track->first_ns,
+							       one.track->last_ns};
+			process->leaks_by_line.item[joined_count++] = one;
 		}
 	}
-	process->leaks_by_line.count = kept;
+	process->leaks_by_line.count = joined_count;
 	free(joined);
 }
 
@@ -493,5 +495,5 @@ static void find_in_process(struct sl_report *report, unsigned index)
 			find(report, index, &process->leaks_by_line.item[k]);
 }
 
-const struct sl_analysis sl_analysis_kept = {
+const struct sl_analysis sl_analysis_leaks_by_line = {
 	.name = "kept", .process = process, .find_in_process = find_in_process, .of_windows = true};

@@ -51,7 +51,7 @@ void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *t
 	series->others[series->count] = series->tick[series->count] - (double)track->births;
 	memcpy(series->own, series->tick, sizeof(series->own));
 	for (unsigned i = series->count; i--;)
-		series->kept[i] = later = fmin(later, series->least[i]);
+		series->retained[i] = later = fmin(later, series->least[i]);
 }
 
 void sl_leak_windows_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *counted,
@@ -61,7 +61,7 @@ void sl_leak_windows_take_left(const struct sl_model *model, const struct sl_tra
 
 	*left = *counted;
 	for (unsigned i = 0; i < counted->count; i++) {
-		left->least[i] = left->kept[i] = sum += (double)sl_tracks_left(&model->tracks, track, i);
+		left->least[i] = left->retained[i] = sum += (double)sl_tracks_left(&model->tracks, track, i);
 		left->time[i] = counted->time[i + 1];
 		left->tick[i] = counted->tick[i + 1];
 		left->others[i] = counted->others[i + 1];
@@ -79,7 +79,7 @@ static void windows_begin_at(struct sl_leak_windows *series, unsigned window)
 	memmove(series->others, series->others + window, (count + 1) * sizeof(*series->others));
 	memmove(series->own, series->own + window, (count + 1) * sizeof(*series->own));
 	memmove(series->least, series->least + window, count * sizeof(*series->least));
-	memmove(series->kept, series->kept + window, count * sizeof(*series->kept));
+	memmove(series->retained, series->retained + window, count * sizeof(*series->retained));
 }
 
 /* The first window by whose end more than this part of all that is left was born. */
@@ -87,7 +87,7 @@ static unsigned window_of(const struct sl_leak_windows *left, double part)
 {
 	unsigned i = 0;
 
-	while (i + 1 < left->count && left->kept[i] <= part * left->kept[left->count - 1])
+	while (i + 1 < left->count && left->retained[i] <= part * left->retained[left->count - 1])
 		i++;
 	return i;
 }
@@ -95,10 +95,11 @@ static unsigned window_of(const struct sl_leak_windows *left, double part)
 double sl_leak_windows_decline(const struct sl_leak_windows *left, uint64_t deaths)
 {
 	const double *clock = left->clocked ? left->own : left->others;
-	double begin = clock[0], span = clock[left->count] - begin, count = left->kept[left->count - 1] - left->kept[0], sum = 0;
+	double begin = clock[0], span = clock[left->count] - begin, count = left->retained[left->count - 1] - left->retained[0],
+	       sum = 0;
 
 	for (unsigned i = 1; i < left->count && span > 0; i++)
-		sum += (left->kept[i] - left->kept[i - 1]) * ((clock[i - 1] + clock[i]) / 2 - begin) / span;
+		sum += (left->retained[i] - left->retained[i - 1]) * ((clock[i - 1] + clock[i]) / 2 - begin) / span;
 	return count > 0 && (left->clocked || span > SL_KEEPING_OTHERS * (left->tick[left->count] - left->tick[0]))
 		       ? (0.5 - sum / count) * count * sqrt(12 / (count + 2 * (double)deaths))
 		       : 0;
@@ -122,9 +123,9 @@ static double kept_at(const struct sl_leak_windows *series, const double *clock,
 
 	for (unsigned i = 0; i < series->count; i++) {
 		if (clock[i] >= at)
-			return clock[i] > from ? before + (series->kept[i] - before) * (at - from) / (clock[i] - from)
-					       : series->kept[i];
-		before = series->kept[i];
+			return clock[i] > from ? before + (series->retained[i] - before) * (at - from) / (clock[i] - from)
+					       : series->retained[i];
+		before = series->retained[i];
 		from = clock[i];
 	}
 	return before;
@@ -166,7 +167,7 @@ static double windows_given_back(const struct sl_leak_windows *series)
 	double max_bytes = 0;
 
 	for (unsigned i = 0; i < series->count; i++)
-		max_bytes = fmax(max_bytes, series->least[i] - series->kept[i]);
+		max_bytes = fmax(max_bytes, series->least[i] - series->retained[i]);
 	return max_bytes;
 }
 
@@ -175,9 +176,9 @@ static double windows_missed(const struct sl_leak_windows *series)
 {
 	unsigned last = series->count - 1, full = last;
 
-	while (full && series->kept[full - 1] >= series->kept[last])
+	while (full && series->retained[full - 1] >= series->retained[last])
 		full--;
-	return full ? (series->kept[full] - series->kept[0]) / full * (last - full) : 0;
+	return full ? (series->retained[full] - series->retained[0]) / full * (last - full) : 0;
 }
 
 double sl_leak_windows_slope(const struct sl_leak_windows *series, const double *clock, double *error)
@@ -186,16 +187,16 @@ double sl_leak_windows_slope(const struct sl_leak_windows *series, const double 
 
 	for (unsigned i = 0; i < series->count; i++) {
 		sx += clock[i];
-		sy += series->kept[i];
+		sy += series->retained[i];
 	}
 	for (unsigned i = 0; i < series->count; i++) {
 		xx += (clock[i] - sx / n) * (clock[i] - sx / n);
-		xy += (clock[i] - sx / n) * (series->kept[i] - sy / n);
+		xy += (clock[i] - sx / n) * (series->retained[i] - sy / n);
 	}
 	slope = xx > 0 ? xy / xx : 0;
 	/* What is kept is a random walk; the slope of a line through a walk has 6/5 of the variance of its mean step. */
 	for (unsigned i = 1; i < series->count; i++) {
-		double off = series->kept[i] - series->kept[i - 1] - slope * (clock[i] - clock[i - 1]);
+		double off = series->retained[i] - series->retained[i - 1] - slope * (clock[i] - clock[i - 1]);
 
 		left += off * off;
 	}
@@ -310,15 +311,15 @@ static bool has_stopped(const struct sl_model *model, const struct sl_track *tra
 	       (clock->ended && !sl_leak_clock_end(clock));
 }
 
-bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *track, double kept)
+bool sl_leak_is_enough(const struct sl_process *process, const struct sl_track *track, double kept_amount)
 {
 	const struct sl_model *model = process->model;
 	const struct sl_device_state *device = track->device >= 0 ? model->devices[track->device + 1] : NULL;
 	double peak = device ? (double)device->known_peak : 0;
 
 	if (sl_leak_by_count(track))
-		return kept >= SL_KEEPING_BIRTHS;
-	return kept >= KEPT_MIN_BYTES && kept >= KEPT_MIN_PART * peak;
+		return kept_amount >= SL_KEEPING_BIRTHS;
+	return kept_amount >= KEPT_MIN_BYTES && kept_amount >= KEPT_MIN_PART * peak;
 }
 
 /* True: most of it had been freed before the request failed that ended the program, so it was not freed by the end. */
@@ -339,11 +340,11 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 static bool is_of_few_moments(const struct sl_tracks *tracks, const struct sl_track *track, const struct sl_leak_windows *left)
 {
 	const struct sl_track_course *course = sl_tracks_course(tracks, track);
-	double burst = (double)track->births / (double)course->bursts, all = left->kept[left->count - 1];
+	double burst = (double)track->births / (double)course->bursts, all = left->retained[left->count - 1];
 	unsigned span = 1 + (unsigned)ceil((burst - 1) / (double)course->births_per_window), moments = 0;
 
 	for (unsigned i = 1, next = 1; i < left->count; i++)
-		if (i >= next && left->kept[i] > left->kept[i - 1]) {
+		if (i >= next && left->retained[i] > left->retained[i - 1]) {
 			moments++;
 			next = i + span;
 		}
@@ -360,7 +361,7 @@ static bool has_births_enough(const struct sl_leak_windows *counted)
 	double begin = counted->own[0], end = counted->own[counted->count];
 	double first = kept_at(counted, counted->own, begin + (end - begin) / 4);
 
-	return counted->kept[counted->count - 1] - first >=
+	return counted->retained[counted->count - 1] - first >=
 	       (SL_KEEPING_BIRTHS - 1) * 3 / 4; /* the first is there at the beginning */
 }
 
@@ -370,9 +371,9 @@ static bool is_turned_over(const struct sl_model *model, const struct sl_track *
 	uint64_t lived = sl_tracks_lived(&model->tracks, track),
 		 births = sl_tracks_course(&model->tracks, track)->births_per_window;
 	unsigned young = (unsigned)(lived / births) + 1;
-	double old = young < left->count ? left->kept[left->count - 1 - young] : 0;
+	double old = young < left->count ? left->retained[left->count - 1 - young] : 0;
 
-	return lived && 2 * old < left->kept[left->count - 1];
+	return lived && 2 * old < left->retained[left->count - 1];
 }
 
 /* True: the place's memory has not risen for many more births than ever were between two rises. */
@@ -393,11 +394,11 @@ static unsigned onset_of(const struct sl_model *model, const struct sl_track *tr
 	unsigned window = window_of(left, SL_LITTLE);
 	uint64_t since;
 
-	while (window && left->kept[window - 1] > (window > 1 ? left->kept[window - 2] : 0))
+	while (window && left->retained[window - 1] > (window > 1 ? left->retained[window - 2] : 0))
 		window--;
 	since = (left->count - window) * sl_tracks_course(&model->tracks, track)->births_per_window;
 	return 4 * window >= left->count && left->count - window >= 4 && 4 * sl_tracks_lived(&model->tracks, track) <= since &&
-			       left->kept[left->count - 1] >= SL_KEEPING_BIRTHS
+			       left->retained[left->count - 1] >= SL_KEEPING_BIRTHS
 		       ? window
 		       : 0;
 }
@@ -405,9 +406,9 @@ static unsigned onset_of(const struct sl_model *model, const struct sl_track *tr
 /* True: the survivors were born evenly, or what is held hardly ever falls, as in a queue that fills faster than it is emptied. */
 static bool is_left_evenly(const struct sl_leak_windows *counted, const struct sl_leak_windows *left)
 {
-	double last, kept = counted->kept[counted->count - 1];
+	double last, kept_amount = counted->retained[counted->count - 1];
 
-	return SL_LITTLE * (kept - counted->kept[0]) >= windows_given_back(counted) ||
+	return SL_LITTLE * (kept_amount - counted->retained[0]) >= windows_given_back(counted) ||
 	       evenness_of(left, left->own, &last) >= SL_THIRD;
 }
 
@@ -418,13 +419,13 @@ static bool is_left_evenly(const struct sl_leak_windows *counted, const struct s
 static double since_of(const struct sl_leak_windows *series, const struct sl_leak_windows *left, unsigned onset)
 {
 	unsigned window = onset ? onset : window_of(left, 0), later = left->count - 1 - window;
-	double in_window = left->kept[window] - (window ? left->kept[window - 1] : 0);
-	double full = later ? (left->kept[left->count - 1] - left->kept[window]) / later : in_window, width;
+	double in_window = left->retained[window] - (window ? left->retained[window - 1] : 0);
+	double full = later ? (left->retained[left->count - 1] - left->retained[window]) / later : in_window, width;
 	unsigned begun = 0;
 
 	/* what is kept may have begun to grow before the oldest that is left was born: a queue */
-	while (begun + 1 < series->count &&
-	       series->kept[begun + 1] - series->kept[0] <= SL_TRACE * (series->kept[series->count - 1] - series->kept[0]))
+	while (begun + 1 < series->count && series->retained[begun + 1] - series->retained[0] <=
+						    SL_TRACE * (series->retained[series->count - 1] - series->retained[0]))
 		begun++;
 	if (!onset && begun + 1 < window)
 		return series->time[begun];
@@ -531,7 +532,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 		return SL_KEPT_MEANT;
 	even = fmin(even, evenness_of(series, series->own, &last));
 	if (even >= SL_THIRD && (late || has_births_enough(counted)) && is_left_evenly(counted, left)) {
-		if (late && left->kept[left->count - 1] < ONSET_BIRTHS)
+		if (late && left->retained[left->count - 1] < ONSET_BIRTHS)
 			return SL_KEPT_LATE;
 		if (!is_slower(left, 0))
 			return is_of_few_calls(&course->counted) || may_be_loaded(process, track) ? SL_KEPT_UNCLEAR
@@ -628,7 +629,7 @@ static bool judge_lost(struct sl_process *process, const struct sl_track *track,
 		return false;
 	sl_leak_windows_take(model, track, false, end_of(model), &series);
 	middle = series.tick[0] + (series.tick[series.count] - series.tick[0]) / 2;
-	if ((blocks < track->births && kept_at(&series, series.tick, middle) < SL_LITTLE * series.kept[series.count - 1]) ||
+	if ((blocks < track->births && kept_at(&series, series.tick, middle) < SL_LITTLE * series.retained[series.count - 1]) ||
 	    !may_measure(process))
 		return false;
 	*line = (struct sl_leak_line){.track = track,
@@ -647,11 +648,11 @@ static bool judge(struct sl_process *process, const struct sl_track *track, unsi
 	double grown, chance;
 
 	sl_leak_windows_take(model, track, true, end_of(model), &course.counted);
-	if (course.counted.count < 4 || chance_of(course.counted.kept, course.counted.count) * tested > SL_KEEPING_LEVEL)
+	if (course.counted.count < 4 || chance_of(course.counted.retained, course.counted.count) * tested > SL_KEEPING_LEVEL)
 		return false;
 	sl_leak_windows_take(model, track, sl_leak_by_count(track), end_of(model), &course.series);
-	grown = course.series.kept[course.series.count - 1] - course.series.kept[0];
-	chance = fmin(1, chance_of(course.series.kept, course.series.count) * tested);
+	grown = course.series.retained[course.series.count - 1] - course.series.retained[0];
+	chance = fmin(1, chance_of(course.series.retained, course.series.count) * tested);
 	if (!sl_leak_is_enough(process, track, grown) || chance > SL_KEEPING_LEVEL ||
 	    grown < 2 * windows_given_back(&course.series) || is_gone_before_error(model, track, grown) || !may_measure(process))
 		return false;

@@ -29,7 +29,7 @@ struct sl_leak_windows {
 	double time[SL_TRACK_WINDOWS + 1], tick[SL_TRACK_WINDOWS + 1], others[SL_TRACK_WINDOWS + 1];
 	double own[SL_TRACK_WINDOWS + 1]; /* ticks of the place's clock (leak_clock.h); births of the process where it has none */
 	bool clocked;
-	double least[SL_TRACK_WINDOWS], kept[SL_TRACK_WINDOWS];
+	double least[SL_TRACK_WINDOWS], retained[SL_TRACK_WINDOWS];
 	unsigned count;
 };
 
@@ -38,7 +38,7 @@ void sl_leak_windows_take(const struct sl_model *model, const struct sl_track *t
 			  struct sl_leak_windows *series);
 
 /*
- * Takes "left" from a series that was taken in blocks: `kept` counts the blocks born before each window's end that were left.
+ * Takes "left" from a series that was taken in blocks: `retained` counts the blocks born before each window's end that were left.
  */
 void sl_leak_windows_take_left(const struct sl_model *model, const struct sl_track *track, const struct sl_leak_windows *counted,
 			       struct sl_leak_windows *left);

@@ -303,7 +303,7 @@ static void process(struct sl_process *process)
 /* What leaks and kept places of a process are looked up by. */
 struct looking {
 	struct sl_process *process;
-	struct sl_leak_list_index kept;
+	struct sl_leak_list_index leak_lines;
 	struct sl_idmap tracks; /* a hash of stack, kind and device -> index into the model's tracks */
 };
 
@@ -315,7 +315,7 @@ static uint64_t key_of(struct sl_stack stack, unsigned kind, int device)
 static void begin_looking(struct looking *looking, struct sl_process *process)
 {
 	*looking = (struct looking){.process = process};
-	sl_leak_list_index_take(&looking->kept, process);
+	sl_leak_list_index_take(&looking->leak_lines, process);
 	for (size_t i = 0; i < process->model->sites.count; i++) {
 		const struct sl_site *site = &process->model->sites.item[i];
 
@@ -325,14 +325,14 @@ static void begin_looking(struct looking *looking, struct sl_process *process)
 
 static void end_looking(struct looking *looking)
 {
-	sl_leak_list_index_free(&looking->kept);
+	sl_leak_list_index_free(&looking->leak_lines);
 	sl_idmap_free(&looking->tracks);
 }
 
 /* The first place at the leak's that grows, from the index `at` of process->leaks_by_line on; NULL: none. */
 static const struct sl_leak_line *growing_from(const struct looking *looking, const struct sl_leak *leak, uint32_t at)
 {
-	for (; at != UINT32_MAX; at = looking->kept.next[at]) {
+	for (; at != UINT32_MAX; at = looking->leak_lines.next[at]) {
 		const struct sl_leak_line *leak_line = &looking->process->leaks_by_line.item[at];
 
 		if (leak_line->verdict == SL_KEPT_GROWING && sl_leak_list_is_at(looking->process, leak, leak_line))
@@ -343,13 +343,13 @@ static const struct sl_leak_line *growing_from(const struct looking *looking, co
 
 static const struct sl_leak_line *first_growing(const struct looking *looking, const struct sl_leak *leak)
 {
-	return growing_from(looking, leak, sl_leak_list_first(&looking->kept, looking->process, leak));
+	return growing_from(looking, leak, sl_leak_list_first(&looking->leak_lines, looking->process, leak));
 }
 
 static const struct sl_leak_line *next_growing(const struct looking *looking, const struct sl_leak *leak,
 					       const struct sl_leak_line *leak_line)
 {
-	return growing_from(looking, leak, looking->kept.next[leak_line - looking->process->leaks_by_line.item]);
+	return growing_from(looking, leak, looking->leak_lines.next[leak_line - looking->process->leaks_by_line.item]);
 }
 
 /* True: the births of its place tell the same leak (leak.h). */
@@ -525,7 +525,7 @@ static bool may_be_joined(const struct sl_leak *leak)
 
 static void join_lines(struct sl_process *process)
 {
-	size_t count = process->leaks.count, kept = 0;
+	size_t count = process->leaks.count, kept_count = 0;
 	struct sl_leak *leaks = process->leaks.item;
 	size_t *next = sl_memory_must(calloc(count + 1, sizeof(*next)));
 	struct sl_idmap last = {0}; /* a hash of lines -> the last leak of them so far */
@@ -543,9 +543,9 @@ static void join_lines(struct sl_process *process)
 		if (next[i] && leaks[i].blocks)
 			join_calls(leaks, i, next);
 		if (leaks[i].blocks)
-			leaks[kept++] = leaks[i];
+			leaks[kept_count++] = leaks[i];
 	}
-	process->leaks.count = kept;
+	process->leaks.count = kept_count;
 	free(next);
 	sl_idmap_free(&last);
 }

@@ -3,9 +3,9 @@
 
 #include "analyzer/analyses/analysis.h"
 
-/* `kept` is first: others do not repeat what it has reported.  `heuristics` is last: it is silent where others explain. */
+/* `leaks_by_line` is first: others do not repeat what it has reported.  `heuristics` is last: it is silent where others explain. */
 #define ANALYSES(A)                                                                                                                \
-	A(kept)                                                                                                                    \
+	A(leaks_by_line)                                                                                                           \
 	A(leaks)                                                                                                                   \
 	A(growth)                                                                                                                  \
 	A(accounts)                                                                                                                \

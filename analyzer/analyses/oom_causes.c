@@ -51,7 +51,7 @@ bool sl_oom_causes_retry(struct sl_story *story, struct sl_process *process, con
 	const struct sl_stack_frame *try, *next;
 	struct sl_chain tried, failed;
 	unsigned outer;
-	uint64_t kept;
+	uint64_t unreturned_bytes;
 
 	if (!first)
 		return false;
@@ -64,10 +64,10 @@ bool sl_oom_causes_retry(struct sl_story *story, struct sl_process *process, con
 	next = failed.frame[failed.count - 1 - outer];
 	if (!try->function || !next->function || strcmp(try->function, next->function) != 0)
 		return false; /* a handler is in the function of its try */
-	kept = unreturned_at(process, oom, &tried, outer);
-	if (kept < sl_oom_causes_missing(oom))
+	unreturned_bytes = unreturned_at(process, oom, &tried, outer);
+	if (unreturned_bytes < sl_oom_causes_missing(oom))
 		return false;
-	*story = (struct sl_story){.kind = SL_STORY_RETRY, .stack = first->stack, .bytes = kept};
+	*story = (struct sl_story){.kind = SL_STORY_RETRY, .stack = first->stack, .bytes = unreturned_bytes};
 	return true;
 }
 

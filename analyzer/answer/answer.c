@@ -102,10 +102,10 @@ void sl_answers_sort(struct sl_answers *answers)
 
 static char *print_text(struct sl_answers *answers, const char *format, va_list arguments)
 {
-	char *text = sl_memory_vprint(format, arguments), *kept = sl_arena_strdup(&answers->arena, text);
+	char *text = sl_memory_vprint(format, arguments), *stored = sl_arena_strdup(&answers->arena, text);
 
 	free(text);
-	return kept;
+	return stored;
 }
 
 #define PRINT(answers, format)                                                                                                     \

@@ -75,9 +75,9 @@ static bool is_leak(struct sl_process *process, const struct sl_site *site, cons
 	return site->kind == kind && sl_place_key(process, site->stack) == sl_place_key(process, leak->stack);
 }
 
-/* *kept: what of the leak is in no row yet; other blocks of its line are no part of it. */
+/* *leak_bytes: what of the leak is in no row yet; other blocks of its line are no part of it. */
 static void add_site(struct sl_owners *owners, struct sl_process *process, const struct sl_site *site, uint64_t bytes, bool at_peak,
-		     const struct sl_leak_list_place *leak, uint64_t *kept)
+		     const struct sl_leak_list_place *leak, uint64_t *leak_bytes)
 {
 	char line[SL_MAKE_LINE];
 	uint64_t workspace_bytes = at_peak ? sl_roles_workspaces(process, site, true).bytes : 0, part = 0;
@@ -87,12 +87,12 @@ static void add_site(struct sl_owners *owners, struct sl_process *process, const
 		sl_owners_add(owners, (const char *[]){"cuBLAS", line}, 2, workspace_bytes, 0);
 	bytes -= workspace_bytes < bytes ? workspace_bytes : bytes;
 	if (is_leak(process, site, leak))
-		part = bytes < *kept ? bytes : *kept;
+		part = bytes < *leak_bytes ? bytes : *leak_bytes;
 	if (part)
 		sl_owners_add(owners, (const char *[]){"this leak", line}, 2, part, 0);
 	if (bytes > part)
 		sl_owners_add(owners, (const char *[]){row_of(process, site), line}, 2, bytes - part, 0);
-	*kept -= part;
+	*leak_bytes -= part;
 }
 
 /* What an allocator holds beyond blocks: "unused", CUDA graphs, JAX's pool. */
@@ -202,13 +202,13 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 	const struct sl_model *model = process->model;
 	struct sl_owners owners;
 	const char *rest;
-	uint64_t left = 0, listed = 0, kept = leak ? answer->bytes : 0, bytes;
+	uint64_t left = 0, listed = 0, leak_bytes = leak ? answer->bytes : 0, bytes;
 
 	if (!device || !device->known_peak)
 		return;
 	sl_owners_init(&owners);
 	for (const struct sl_site *site = NULL; (site = sl_owners_next(process, device->device, SL_WEIGH_PEAK, site, &bytes));)
-		add_site(&owners, process, site, bytes, true, leak, &kept);
+		add_site(&owners, process, site, bytes, true, leak, &leak_bytes);
 	rest = sl_model_rest_at_peak(model, device, &left);
 	add_rests(&owners, process, &device->torch_at_peak, rest, left);
 	sl_owners_sort(&owners);

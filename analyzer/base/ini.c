@@ -81,7 +81,7 @@ bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void 
 {
 	struct reading reading = {section, take, context, !strcmp(section, FIRST)};
 	FILE *in = sl_paths_open_text(path);
-	char *line = NULL, kept[200];
+	char *line = NULL, copy[200];
 	const char *wrong = NULL;
 	unsigned number = 0;
 	size_t capacity = 0;
@@ -94,11 +94,11 @@ bool sl_ini_read(const char *path, const char *section, sl_ini_take *take, void 
 	while (!wrong && (length = getline(&line, &capacity, in)) >= 0) {
 		number++;
 		wrong = read_bytes(line, (size_t)length);
-		snprintf(kept, sizeof(kept), "%.180s", trim(line));
+		snprintf(copy, sizeof(copy), "%.180s", trim(line));
 		wrong = wrong ?: read_line(&reading, line);
 	}
 	if (wrong) {
-		snprintf(why, size, "%s:%u: \"%s\" %s", path, number, kept, wrong);
+		snprintf(why, size, "%s:%u: \"%s\" %s", path, number, copy, wrong);
 	} else if (ferror(in)) {
 		snprintf(why, size, "%s:%u: %s", path, number + 1, strerror(errno));
 		wrong = why;

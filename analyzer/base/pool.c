@@ -217,11 +217,11 @@ static struct entry *new_entry(struct stripe *stripe, size_t size)
 static const void *add(struct stripe *stripe, const void *bytes, size_t size, uint32_t hash)
 {
 	struct table *table = stripe->table;
-	const void *kept = find(table, bytes, size, hash); /* another thread may have added it in the meantime */
+	const void *stored = find(table, bytes, size, hash); /* another thread may have added it in the meantime */
 	struct entry *entry;
 
-	if (kept)
-		return kept;
+	if (stored)
+		return stored;
 	if (!table || stripe->count >= table->capacity * 4)
 		table = grow(stripe);
 	entry = new_entry(stripe, size);
@@ -241,18 +241,18 @@ static struct stripe *stripe_of(uint64_t hash)
 static const void *keep(const void *bytes, size_t size, uint64_t hash, bool at_any_rate)
 {
 	struct stripe *stripe = stripe_of(hash);
-	const void *kept = find(__atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE), bytes, size, (uint32_t)hash);
+	const void *stored = find(__atomic_load_n(&stripe->table, __ATOMIC_ACQUIRE), bytes, size, (uint32_t)hash);
 
-	if (kept)
-		return kept;
+	if (stored)
+		return stored;
 	if (at_any_rate)
 		room_of()->held += size + sizeof(struct entry);
 	else if (!sl_pool_take(size + sizeof(struct entry)))
 		return NULL;
 	pthread_mutex_lock(&stripe->lock);
-	kept = add(stripe, bytes, size, (uint32_t)hash);
+	stored = add(stripe, bytes, size, (uint32_t)hash);
 	pthread_mutex_unlock(&stripe->lock);
-	return kept;
+	return stored;
 }
 
 const void *sl_pool_keep(const void *bytes, size_t size)
@@ -277,11 +277,11 @@ static void fetch(uint64_t hash, bool entry)
 		__builtin_prefetch(entry ? (const void *)__atomic_load_n(&table->first[at], __ATOMIC_RELAXED) : &table->first[at]);
 }
 
-void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **kept)
+void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **stored)
 {
 	uint64_t hashes[AHEAD];
 
-	for (size_t some; count; count -= some, sizes += some, kept += some) {
+	for (size_t some; count; count -= some, sizes += some, stored += some) {
 		const char *text = texts;
 
 		some = count < AHEAD ? count : AHEAD;
@@ -292,6 +292,6 @@ void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, con
 		for (size_t i = 0; i < some; i++)
 			fetch(hashes[i], true);
 		for (size_t i = 0; i < some; texts += sizes[i++])
-			kept[i] = sizes[i] ? keep(texts, sizes[i] - 1, hashes[i], false) : NULL;
+			stored[i] = sizes[i] ? keep(texts, sizes[i] - 1, hashes[i], false) : NULL;
 	}
 }

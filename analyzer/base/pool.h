@@ -34,7 +34,7 @@ void sl_pool_allow(uint64_t bytes_on_disk);
 /* As sl_pool_keep; NULL: it would be new, and the budget is used up. */
 const void *sl_pool_try(const void *bytes, size_t size);
 /* The same for texts that lie one behind the other.  Each size includes the NUL; a size of 0 gives NULL. */
-void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **kept);
+void sl_pool_try_all(const char *texts, const uint32_t *sizes, size_t count, const char **stored);
 
 /* Charges the budget for memory kept elsewhere as long as the pool lives; false: the budget is used up. */
 bool sl_pool_take(size_t size);

@@ -98,13 +98,13 @@ static void confine_files(const char *const *reads, const char *const *writes)
 /* Root looks into other processes by a capability, which Landlock does not restrict; for files it keeps its rights. */
 static void drop_capabilities(void)
 {
-	const uint32_t kept = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER;
+	const uint32_t capabilities = 1u << CAP_DAC_OVERRIDE | 1u << CAP_DAC_READ_SEARCH | 1u << CAP_FOWNER;
 	struct __user_cap_header_struct head = {_LINUX_CAPABILITY_VERSION_3, 0};
 	struct __user_cap_data_struct data[2] = {0};
 
 	if (syscall(SYS_capget, &head, data))
 		return;
-	data[0] = (struct __user_cap_data_struct){data[0].effective & kept, data[0].permitted & kept, 0};
+	data[0] = (struct __user_cap_data_struct){data[0].effective & capabilities, data[0].permitted & capabilities, 0};
 	data[1] = (struct __user_cap_data_struct){0};
 	syscall(SYS_capset, &head, data);
 }

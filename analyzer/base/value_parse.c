@@ -248,12 +248,12 @@ static uint32_t drop_duplicates(struct sl_member *members, uint32_t count)
 	free(sorted);
 	if (!any)
 		return count;
-	uint32_t kept = 0;
+	uint32_t unique_count = 0;
 
 	for (uint32_t i = 0; i < count; i++)
 		if (members[i].key)
-			members[kept++] = members[i];
-	return kept;
+			members[unique_count++] = members[i];
+	return unique_count;
 }
 
 static bool has_duplicates(const struct sl_member *members, uint32_t count)
@@ -288,11 +288,11 @@ static bool parse_end(struct parser *p, const char *end, const char *expected, b
 
 static void *keep(struct parser *p, const void *items, size_t size)
 {
-	void *kept = sl_arena_alloc(p->arena, size);
+	void *copy = sl_arena_alloc(p->arena, size);
 
 	if (size)
-		memcpy(kept, items, size);
-	return kept;
+		memcpy(copy, items, size);
+	return copy;
 }
 
 static bool parse_members(struct parser *p, struct sl_value *value)

@@ -52,16 +52,16 @@ static const char *project_of(const struct sl_report *report)
 static const char *command_of(struct sl_card *card, const struct sl_header *header)
 {
 	char *text = NULL;
-	const char *kept;
+	const char *copy;
 	size_t size;
 	FILE *out = sl_memory_must(open_memstream(&text, &size));
 
 	for (unsigned i = 0; i < header->argc; i++)
 		fprintf(out, "%s%s", i ? " " : "", header->argv[i] ? header->argv[i] : "");
 	sl_memory_must(fclose(out) ? NULL : text);
-	kept = sl_card_keep(card, *text ? text : header->exe);
+	copy = sl_card_keep(card, *text ? text : header->exe);
 	free(text);
-	return kept;
+	return copy;
 }
 
 /* The worst status of its processes. */

@@ -46,13 +46,13 @@ static double median_of(const double *values, size_t count)
 static double variation(const double *values, size_t count, double median)
 {
 	double distances[SL_SERIES_WINDOW], mean = 0;
-	size_t kept = count - (count + 9) / 10;
+	size_t kept_count = count - (count + 9) / 10;
 
 	for (size_t i = 0; i < count; i++)
 		distances[i] = fabs(values[i] - median);
 	qsort(distances, count, sizeof(*distances), sl_stats_by_value);
-	for (size_t i = 0; i < kept; i++)
-		mean += distances[i] / (double)kept;
+	for (size_t i = 0; i < kept_count; i++)
+		mean += distances[i] / (double)kept_count;
 	return fmax(MAD_UNIT * median_of(distances, count), MEAN_UNIT * mean);
 }
 

@@ -120,7 +120,7 @@ static void write_node(FILE *out, struct sl_store *store, const struct sl_query 
 static const char *store_where(struct sl_store *store, struct sl_arena *arena, const struct sl_query *query)
 {
 	char *text = NULL;
-	const char *kept;
+	const char *copy;
 	size_t size;
 	int at = 1;
 	FILE *out;
@@ -130,9 +130,9 @@ static const char *store_where(struct sl_store *store, struct sl_arena *arena, c
 	out = sl_memory_must(open_memstream(&text, &size));
 	write_node(out, store, query, query->root, &at);
 	sl_memory_must(fclose(out) ? NULL : text);
-	kept = sl_arena_strdup(arena, text);
+	copy = sl_arena_strdup(arena, text);
 	free(text);
-	return kept;
+	return copy;
 }
 
 /* The text as a card keeps it. */

@@ -36,7 +36,7 @@ static const struct sl_option table[] = {
 struct collection {
 	char home[PATH_MAX]; /* DIR, as realpath() gives it */
 	bool clear;
-	unsigned brought, cleared, kept, running, failed, packed;
+	unsigned brought, cleared, without_trace, running, failed, packed;
 };
 
 /* Copies the first `size` bytes; holes stay holes. */
@@ -126,7 +126,7 @@ static void clear(struct collection *collection, const char *ring, const char *t
 		"stormlog-analyze: %s is kept: its trace %s is not there; move the trace back and collect again, or remove it "
 		"with --clear\n",
 		ring, trace);
-	collection->kept++;
+	collection->without_trace++;
 }
 
 static void look_at(struct collection *collection, const char *path)
@@ -170,16 +170,16 @@ static bool is_of_another_node(const struct sl_image *image)
 
 static void keep_what_is_packed(struct sl_images *images)
 {
-	unsigned kept = 0;
+	unsigned kept_count = 0;
 
 	for (unsigned i = 0; i < images->image_count; i++)
 		if (images->images[i].summary || is_of_another_node(&images->images[i]) || sl_image_lives(&images->images[i])) {
 			sl_images_drop(&images->images[i]);
 		} else {
-			images->run_of[kept] = images->run_of[i];
-			images->images[kept++] = images->images[i];
+			images->run_of[kept_count] = images->run_of[i];
+			images->images[kept_count++] = images->images[i];
 		}
-	images->image_count = kept;
+	images->image_count = kept_count;
 }
 
 static int pack(struct collection *collection, char **paths, const char *output)
@@ -224,7 +224,7 @@ static void tell_json(const struct collection *collection, const char *output)
 	sl_json_string(j, "folder", collection->home);
 	sl_json_uint(j, "brought", collection->brought);
 	sl_json_uint(j, "cleared", collection->cleared);
-	sl_json_uint(j, "kept", collection->kept);
+	sl_json_uint(j, "kept", collection->without_trace);
 	sl_json_uint(j, "running", collection->running);
 	sl_json_uint(j, "failed", collection->failed);
 	sl_json_string(j, "output", collection->packed ? output : NULL);
@@ -234,13 +234,13 @@ static void tell_json(const struct collection *collection, const char *output)
 
 static void tell(const struct collection *collection, const char *output)
 {
-	if (collection->brought || collection->cleared || collection->running || collection->kept)
+	if (collection->brought || collection->cleared || collection->running || collection->without_trace)
 		sl_escape_print(stdout, "%u brought home, %u without a trace cleared, %u still running\n", collection->brought,
 				collection->cleared, collection->running);
 	else
 		puts("no ring to collect: every process here ended by itself");
-	if (collection->kept)
-		sl_escape_print(stdout, "%u without a trace kept\n", collection->kept);
+	if (collection->without_trace)
+		sl_escape_print(stdout, "%u without a trace kept\n", collection->without_trace);
 	if (collection->packed)
 		sl_escape_print(stdout, "%u traces in %s\n", collection->packed, output);
 	else if (output)
@@ -268,7 +268,7 @@ static int collect(char **folder, const struct settings *s, const char *output)
 	status = output ? pack(&collection, folder, output) : look_behind(*folder);
 	(s->json ? tell_json : tell)(&collection, status == SL_EXIT_FINE || collection.packed ? output : NULL);
 	if (status == SL_EXIT_FINE)
-		status = collection.failed ? SL_EXIT_UNSAVED : collection.kept ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
+		status = collection.failed ? SL_EXIT_UNSAVED : collection.without_trace ? SL_EXIT_UNREADABLE : SL_EXIT_FINE;
 	return status;
 }
 

@@ -25,7 +25,7 @@
 
 /* What became of all blocks of an owner, up to the end of the replay. */
 struct sl_tree_lives {
-	uint64_t made, kept; /* kept: blocks that were never freed */
+	uint64_t made, never_freed; /* blocks */
 	uint64_t temporary, ended_ns;
 	uint64_t sizes[SL_LIVES_CLASSES];
 	bool unknown;  /* --keep has folded some of them, or the owners are not blocks */

@@ -94,15 +94,15 @@ static const char *group_of(struct sl_arena *arena, struct sl_process *process, 
  */
 static unsigned fold_libraries(struct sl_stack_frame *frames, unsigned count)
 {
-	unsigned inner = 0, kept = 0;
+	unsigned inner = 0, kept_count = 0;
 
 	while (inner < count && !frames[inner].own)
 		inner++;
 	for (unsigned i = 0; i < count; i++)
 		if (frames[i].own || !i || (i + 1 == inner && inner < count && !sl_place_is_wrapper(&frames[i])) ||
 		    (inner == count && i + 1 == count))
-			frames[kept++] = frames[i];
-	return kept;
+			frames[kept_count++] = frames[i];
+	return kept_count;
 }
 
 static void follow_path(struct path *path, struct sl_process *process, const struct sl_site *site, const struct sl_group_how *how)
@@ -185,7 +185,7 @@ static void add_lives(struct sl_group *owned, uint32_t at, const struct sl_proce
 	lives->unknown |= process->model->folded_ns != 0 || !seen;
 	lives->timeless |= !process->model->recording.has_times;
 	lives->made += site->total_blocks;
-	lives->kept += site->live_blocks;
+	lives->never_freed += site->live_blocks;
 	if (!seen)
 		return;
 	lives->temporary += seen->temporary;
@@ -278,8 +278,8 @@ static void add_workspaces(struct sl_group *owned, struct sl_process *process, c
 		*SL_PUSH(&owned->lives) = (struct sl_tree_lives){0};
 	owned->lives.item[at].made += made; /* PyTorch keeps them, so that each that is held was made once */
 	owned->lives.item[from].made -= made;
-	owned->lives.item[at].kept += made < site->live_blocks ? made : site->live_blocks;
-	owned->lives.item[from].kept -= made < site->live_blocks ? made : site->live_blocks;
+	owned->lives.item[at].never_freed += made < site->live_blocks ? made : site->live_blocks;
+	owned->lives.item[from].never_freed -= made < site->live_blocks ? made : site->live_blocks;
 }
 
 void sl_group_add(struct sl_group *owned, struct sl_process *process, const struct sl_group_how *how)
@@ -314,10 +314,10 @@ void sl_group_add(struct sl_group *owned, struct sl_process *process, const stru
 static double weight_of(const struct sl_group *owned, enum sl_group_sort sort, uint32_t at)
 {
 	const struct sl_tree_lives *lives = &owned->lives.item[at];
-	uint64_t ended = lives->made - lives->kept;
+	uint64_t ended = lives->made - lives->never_freed;
 
 	return sort == SL_SORT_MADE	   ? (double)lives->made
-	       : sort == SL_SORT_KEPT	   ? (double)lives->kept
+	       : sort == SL_SORT_KEPT	   ? (double)lives->never_freed
 	       : sort == SL_SORT_TEMPORARY ? (double)lives->temporary
 					   : (ended ? (double)lives->ended_ns / (double)ended : 0);
 }

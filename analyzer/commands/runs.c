@@ -37,7 +37,7 @@ struct history {
 
 /* ---- what is asked for */
 
-static const char *kept(struct history *h, const char *text)
+static const char *copy_text(struct history *h, const char *text)
 {
 	return text ? sl_arena_strdup(&h->catalogued->arena, text) : NULL;
 }
@@ -52,9 +52,9 @@ static bool choose(void *context, const struct sl_store_metric *metric)
 		return true;
 	}
 	h->metric = *metric;
-	h->metric.of = kept(h, metric->of);
-	h->metric.key = kept(h, metric->key);
-	h->metric.what = kept(h, metric->what);
+	h->metric.of = copy_text(h, metric->of);
+	h->metric.key = copy_text(h, metric->key);
+	h->metric.what = copy_text(h, metric->what);
 	return true;
 }
 
@@ -98,10 +98,10 @@ static bool add(void *context, const struct sl_store_point *point)
 	*SL_PUSH(&h->points) = (struct point){point->run,
 					      point->when_ns,
 					      (double)point->value,
-					      kept(h, point->run_id),
-					      kept(h, point->project),
-					      kept(h, point->branch),
-					      kept(h, point->commit)};
+					      copy_text(h, point->run_id),
+					      copy_text(h, point->project),
+					      copy_text(h, point->branch),
+					      copy_text(h, point->commit)};
 	return true;
 }
 

@@ -125,7 +125,7 @@ static const char *count_of(char *text, const struct sl_tree_lives *lives, uint6
 
 static const char *lifetime_of(char *text, const struct sl_tree_lives *lives)
 {
-	uint64_t ended = lives->made - lives->kept;
+	uint64_t ended = lives->made - lives->never_freed;
 
 	return lives->unknown ? "?" : ended && !lives->timeless ? sl_format_duration(text, lives->ended_ns / ended) : "-";
 }
@@ -138,7 +138,7 @@ static void put_lives(struct sl_cells *table, const struct sl_tree_lives *lives,
 
 	sl_spark(sizes, sizeof(sizes), lives->sizes, lives->unknown || none ? 0 : SL_LIVES_CLASSES, ascii);
 	sl_cells_put(table, SL_COLOUR_NONE, "%s", none ? "" : count_of(text, lives, lives->made));
-	sl_cells_put(table, SL_COLOUR_NONE, "%s", none ? "" : count_of(text, lives, lives->kept));
+	sl_cells_put(table, SL_COLOUR_NONE, "%s", none ? "" : count_of(text, lives, lives->never_freed));
 	sl_cells_put(table, SL_COLOUR_NONE, "%s", none ? "" : count_of(text, lives, lives->temporary));
 	sl_cells_put(table, SL_COLOUR_NONE, "%s", none ? "" : lifetime_of(text, lives));
 	sl_cells_put(table, SL_COLOUR_NONE, "%s", sizes);

@@ -14,10 +14,10 @@ struct choice {
 /* Writes only the size classes that occur. */
 static void put_lives(struct sl_json *j, const struct sl_tree_lives *lives)
 {
-	uint64_t ended = lives->made - lives->kept;
+	uint64_t ended = lives->made - lives->never_freed;
 
 	sl_json_known(j, "made", lives->unknown ? -1 : (int64_t)lives->made);
-	sl_json_known(j, "kept", lives->unknown ? -1 : (int64_t)lives->kept);
+	sl_json_known(j, "kept", lives->unknown ? -1 : (int64_t)lives->never_freed);
 	sl_json_known(j, "temporary", lives->unknown ? -1 : (int64_t)lives->temporary);
 	sl_json_known(j, "lifetime_ns", lives->unknown || lives->timeless || !ended ? -1 : (int64_t)(lives->ended_ns / ended));
 	sl_json_array(j, "sizes");

@@ -164,9 +164,9 @@ size_t sl_public_span(const char *text, size_t size, const char *accept);
 #define SL_REDACT_KEY 32
 
 struct sl_redaction {
-	const uint8_t *key;   /* SL_REDACT_KEY random bytes, by which words are replaced; NULL: no trace is to be redacted */
-	struct sl_map kept;   /* public names that stayed */
-	msgpack_sbuffer text; /* the text in work */
+	const uint8_t *key;	    /* SL_REDACT_KEY random bytes, by which words are replaced; NULL: no trace is to be redacted */
+	struct sl_map public_names; /* those that stayed */
+	msgpack_sbuffer text;	    /* the text in work */
 };
 
 /* Takes a frame before it is compressed; `index` lacks its length and check.  False ends the trace. */

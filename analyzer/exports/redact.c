@@ -20,7 +20,7 @@ void sl_redact_keep(struct sl_redaction *redaction, const char *word, size_t siz
 {
 	char *copy = sl_memory_must(strndup(word, size));
 
-	sl_map_intern(&redaction->kept, copy);
+	sl_map_intern(&redaction->public_names, copy);
 	free(copy);
 }
 
@@ -543,17 +543,17 @@ void sl_redact_ring(struct sl_ringfile *ring, const struct sl_trace *trace)
 
 void sl_redact_say(const struct sl_redaction *redaction, FILE *out)
 {
-	const char **list = sl_map_sorted(&redaction->kept);
+	const char **list = sl_map_sorted(&redaction->public_names);
 
 	sl_escape_print(out, "not masked:");
-	for (size_t i = 0; i < redaction->kept.count; i++)
+	for (size_t i = 0; i < redaction->public_names.count; i++)
 		sl_escape_print(out, " %s", list[i]);
-	fputs(redaction->kept.count ? "\n" : " no name\n", out);
+	fputs(redaction->public_names.count ? "\n" : " no name\n", out);
 	free(list);
 }
 
 void sl_redact_free(struct sl_redaction *redaction)
 {
-	sl_map_free(&redaction->kept);
+	sl_map_free(&redaction->public_names);
 	msgpack_sbuffer_destroy(&redaction->text);
 }

@@ -391,7 +391,7 @@ static void collect_mappings(struct lives *segments, const struct sl_model *mode
 {
 	size_t count;
 	const struct sl_physical *physical = sl_vmm_physical(model->vmm, &count);
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	collect(segments, sl_vmm_mappings(model->vmm));
 	for (size_t i = 0; i < segments->list.count; i++) {
@@ -400,9 +400,9 @@ static void collect_mappings(struct lives *segments, const struct sl_model *mode
 		if (live.owner >= count || physical[live.owner].site == SL_NO_SITE)
 			continue;
 		live.site = physical[live.owner].site;
-		segments->list.item[kept++] = live;
+		segments->list.item[kept_count++] = live;
 	}
-	segments->list.count = kept;
+	segments->list.count = kept_count;
 }
 
 static void put_segments(struct sl_export_snapshot *s, struct sl_merge_process *p)
@@ -563,11 +563,11 @@ static void find_pooled(struct sl_export_snapshot *s)
 static void number_devices(struct sl_export_snapshot *s)
 {
 	const struct sl_merge *merge = s->job->merge;
-	size_t kept = s->count < s->cap ? s->count : s->cap;
+	size_t kept_count = s->count < s->cap ? s->count : s->cap;
 	bool alone = merge->count == 1;
 
 	s->number = sl_memory_must(calloc((size_t)merge->count * SL_DEVICES_MAX + 1, sizeof(*s->number)));
-	for (size_t i = 0; i < kept; i++)
+	for (size_t i = 0; i < kept_count; i++)
 		*number_of(s, s->entries[i].process, s->entries[i].device) = SEEN;
 	for (unsigned i = 0; i < merge->count; i++) {
 		const struct sl_model *model = merge->processes[i].process.model;

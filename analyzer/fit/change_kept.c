@@ -87,7 +87,7 @@ static bool *find_ended(const struct sl_fit_program *p)
  */
 static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_keeps *keeps, const signed char *who)
 {
-	unsigned step = 0, made = 0, kept = 0;
+	unsigned step = 0, made = 0, survivors = 0;
 	bool gone = false, found = false, *ended = find_ended(p);
 
 	for (uint32_t i = 0; i < p->lives.count && p->lives.item[i].step <= keeps->to && !found; i++) {
@@ -96,13 +96,13 @@ static bool may_be_graph(const struct sl_fit_program *p, const struct sl_fit_kee
 
 		if (life->step != step) {
 			step = life->step;
-			made = kept = 0;
+			made = survivors = 0;
 			gone = false;
 		}
 		made += maker->module;
 		found = who[i] < 0 && made && !maker->guarded && (keeps->passes[step] <= life->birth || !ended[step]) &&
-			(kept || (made < GRAPH_MIN && !gone));
-		kept += who[i] != 0;
+			(survivors || (made < GRAPH_MIN && !gone));
+		survivors += who[i] != 0;
 		gone |= !maker->module && life->death != SL_FIT_GAP;
 	}
 	free(ended);

@@ -691,13 +691,13 @@ static bool leave(struct builder *b, uint64_t owner, enum sl_fit_verb verb)
 /* Forgets a graph or MemPool, and the pools that it keeps. */
 static void forget(struct builder *b, uint64_t address)
 {
-	const struct owner *first = owner_at(b, address), *kept;
+	const struct owner *first = owner_at(b, address), *further;
 
 	if (!first)
 		return;
-	for (uint32_t at = first->further; at; at = kept->further) {
-		kept = &b->owners.item[at - 1];
-		put_pool(b, kept->device, SL_FIT_GONE, kept->pool);
+	for (uint32_t at = first->further; at; at = further->further) {
+		further = &b->owners.item[at - 1];
+		put_pool(b, further->device, SL_FIT_GONE, further->pool);
 	}
 	put_pool(b, first->device, SL_FIT_GONE, first->pool);
 	sl_idmap_set(&b->owner_ids, address, UINT32_MAX);

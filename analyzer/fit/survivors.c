@@ -97,11 +97,11 @@ static void find_lines(struct sl_fit_keeps *k, const struct sl_fit_program *p)
 			*SL_PUSH(&k->lines) = (struct sl_fit_line){0};
 		line = &k->lines.item[number_of];
 		if (!maker->module) {
-			line->after += line->kept && sl_fit_keeps_it(k, p, i);
+			line->after += line->survived && sl_fit_keeps_it(k, p, i);
 			continue;
 		}
 		line->made++;
-		line->kept += sl_fit_keeps_it(k, p, i);
+		line->survived += sl_fit_keeps_it(k, p, i);
 		line->inner += sl_fit_keeps_it(k, p, i) && is_layers(maker);
 	}
 }
@@ -141,5 +141,6 @@ bool sl_fit_keeps_graph(const struct sl_fit_keeps *k, const struct sl_fit_progra
 	const struct sl_fit_line *line = at < k->lines.count ? &k->lines.item[at] : NULL;
 
 	return line && !sl_fit_program_maker(p, life)->guarded && line->made >= GRAPH_MIN &&
-	       (GRAPH_PART * line->kept >= line->made || line->inner >= GRAPH_MIN || (line->kept >= GRAPH_MIN && line->after));
+	       (GRAPH_PART * line->survived >= line->made || line->inner >= GRAPH_MIN ||
+		(line->survived >= GRAPH_MIN && line->after));
 }

@@ -12,7 +12,7 @@ struct sl_fit_survivors {
 
 /* Blocks that were made in the last complete step at one line of the loop, by modules. */
 struct sl_fit_line {
-	unsigned made, kept;
+	unsigned made, survived;
 	unsigned inner; /* kept, and made by a layer of PyTorch's */
 	unsigned after; /* kept, and made outside of modules: what was computed of theirs */
 };

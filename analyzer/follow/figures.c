@@ -230,7 +230,7 @@ static double full_by_leaks(const struct sl_process *process, const struct sl_fi
 	double left;
 
 	memset(&now.leaks_by_line, 0, sizeof(now.leaks_by_line));
-	sl_analysis_kept.process(&now);
+	sl_analysis_leaks_by_line.process(&now);
 	left = sl_leak_words_full_in(&now, f->device, &places);
 	for (size_t i = now.leaks_by_line.count; i--;)
 		if (now.leaks_by_line.item[i].verdict == SL_KEPT_GROWING && now.leaks_by_line.item[i].track->device == f->device)

@@ -87,15 +87,15 @@ static void deal(const struct sl_images *folder, unsigned part, unsigned parts, 
 static void shards_keep(struct sl_images *folder, unsigned part, unsigned parts)
 {
 	bool *is_mine = sl_memory_must(calloc(folder->image_count + 1, sizeof(*is_mine)));
-	unsigned kept = 0;
+	unsigned kept_count = 0;
 
 	deal(folder, part, parts, is_mine);
 	for (unsigned i = 0; i < folder->image_count; i++)
 		if (is_mine[i])
-			folder->images[kept++] = folder->images[i];
+			folder->images[kept_count++] = folder->images[i];
 		else
 			sl_images_drop(&folder->images[i]);
-	folder->image_count = kept;
+	folder->image_count = kept_count;
 	free(is_mine);
 }
 
@@ -495,7 +495,7 @@ static void run_analysis(const struct sl_analysis *analysis, struct sl_report *r
 static void reduce(struct job *job)
 {
 	struct sl_report *report = job->report;
-	unsigned kept = 0;
+	unsigned kept_count = 0;
 
 	warn_damage(report, &report->images.copies);
 	for (unsigned i = 0; i < report->process_count; i++) {
@@ -505,23 +505,23 @@ static void reduce(struct job *job)
 		sl_damage_free(&job->damage[i]);
 		process->symbols = report->symbols;
 		if (process->trace)
-			report->processes[kept++] = *process;
+			report->processes[kept_count++] = *process;
 		else if (sl_images_is_all(job->options->run) || may_be_of_run(report, job->images[i]))
 			*SL_PUSH(&report->unread) = job->images[i];
 	}
-	report->process_count = kept;
-	for (unsigned i = 0; i < kept; i++)
+	report->process_count = kept_count;
+	for (unsigned i = 0; i < kept_count; i++)
 		report->processes[i].report = report;
 	sl_report_find_parents(report);
 	find_span(report);
-	if (job->options->only && kept)
+	if (job->options->only && kept_count)
 		begin_with_all(report);
-	for (unsigned i = 0; i < kept; i++)
+	for (unsigned i = 0; i < kept_count; i++)
 		if (sl_missing_newer(report->processes[i].trace))
 			sl_report_warn(report, "%s: " SL_ABSENT_NEWER, sl_paths_name(report->processes[i].trace->name));
 	sl_report_join_warnings(report, 0);
 	report->damage_lines = (unsigned)report->warnings.count;
-	for (unsigned i = 0; i < kept; i++)
+	for (unsigned i = 0; i < kept_count; i++)
 		warn_unknown(report, &report->processes[i]);
 	sl_report_join_warnings(report, report->damage_lines);
 	warn_absent(report);

@@ -62,7 +62,7 @@ void sl_report_join_warnings(struct sl_report *report, size_t from)
 {
 	unsigned *alike = sl_memory_must(calloc(report->warnings.count + 1, sizeof(*alike)));
 	struct sl_map seen = {0};
-	size_t kept = from;
+	size_t kept_count = from;
 
 	for (size_t i = from; i < report->warnings.count; i++) {
 		char *line = report->warnings.item[i], *key;
@@ -70,7 +70,7 @@ void sl_report_join_warnings(struct sl_report *report, size_t from)
 		uintptr_t *first;
 
 		if (!words) {
-			report->warnings.item[kept++] = line;
+			report->warnings.item[kept_count++] = line;
 			continue;
 		}
 		key = without_amounts(words);
@@ -81,11 +81,11 @@ void sl_report_join_warnings(struct sl_report *report, size_t from)
 			free(line);
 			continue;
 		}
-		*first = kept + 1;
-		report->warnings.item[kept++] = line;
+		*first = kept_count + 1;
+		report->warnings.item[kept_count++] = line;
 	}
-	report->warnings.count = kept;
-	for (size_t i = from; i < kept; i++)
+	report->warnings.count = kept_count;
+	for (size_t i = from; i < kept_count; i++)
 		if (alike[i]) {
 			char *line = report->warnings.item[i];
 

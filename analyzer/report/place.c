@@ -192,14 +192,14 @@ static int by_pair(const void *a, const void *b)
 
 static void unique(struct pairs *pairs)
 {
-	size_t kept = 0;
+	size_t unique_count = 0;
 
 	if (pairs->list.count)
 		qsort(pairs->list.item, pairs->list.count, sizeof(*pairs->list.item), by_pair);
 	for (size_t i = 0; i < pairs->list.count; i++)
-		if (!kept || by_pair(&pairs->list.item[kept - 1], &pairs->list.item[i]))
-			pairs->list.item[kept++] = pairs->list.item[i];
-	pairs->list.count = kept;
+		if (!unique_count || by_pair(&pairs->list.item[unique_count - 1], &pairs->list.item[i]))
+			pairs->list.item[unique_count++] = pairs->list.item[i];
+	pairs->list.count = unique_count;
 }
 
 /* The first pair of the function, or where it would stand. */

@@ -42,7 +42,7 @@ static void count_sizes(struct sl_casts *casts, const struct sl_rebuilt *r, size
 {
 	const struct sl_snapshot_event *events = r->snapshot->events.item + r->events.first;
 	struct sl_pieces made = {0};
-	size_t kept = 0;
+	size_t unique_count = 0;
 
 	for (size_t i = 0; i < first; i++)
 		if (events[i].action == SL_SNAPSHOT_ALLOC && !sl_pieces_at(&made, events[i].addr))
@@ -58,11 +58,11 @@ static void count_sizes(struct sl_casts *casts, const struct sl_rebuilt *r, size
 	if (casts->sizes.count)
 		qsort(casts->sizes.item, casts->sizes.count, sizeof(*casts->sizes.item), by_bytes);
 	for (size_t i = 0; i < casts->sizes.count; i++)
-		if (kept && casts->sizes.item[kept - 1].bytes == casts->sizes.item[i].bytes)
-			casts->sizes.item[kept - 1].left++;
+		if (unique_count && casts->sizes.item[unique_count - 1].bytes == casts->sizes.item[i].bytes)
+			casts->sizes.item[unique_count - 1].left++;
 		else
-			casts->sizes.item[kept++] = casts->sizes.item[i];
-	casts->sizes.count = kept;
+			casts->sizes.item[unique_count++] = casts->sizes.item[i];
+	casts->sizes.count = unique_count;
 }
 
 void sl_casts_begin(struct sl_casts *casts, const struct sl_rebuilt *r)

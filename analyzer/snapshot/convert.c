@@ -503,22 +503,22 @@ static unsigned sizes_of(const struct lane *lane, struct size_of_blocks sizes[SI
 {
 	const struct sl_rebuilt *r = &lane->rebuilt;
 	struct size_of_blocks *all = sl_memory_must(calloc(r->blocks.count + 1, sizeof(*all)));
-	size_t count = 0, kept = 0;
+	size_t count = 0, unique_count = 0;
 
 	for (size_t i = 0; i < r->blocks.count; i++)
 		if (r->blocks.item[i].stack == SL_SNAPSHOT_NONE)
 			all[count++] = (struct size_of_blocks){r->blocks.item[i].requested, 1};
 	qsort(all, count, sizeof(*all), by_size);
 	for (size_t i = 0; i < count; i++)
-		if (kept && all[kept - 1].size == all[i].size)
-			all[kept - 1].count++;
+		if (unique_count && all[unique_count - 1].size == all[i].size)
+			all[unique_count - 1].count++;
 		else
-			all[kept++] = all[i];
-	qsort(all, kept, sizeof(*all), by_bytes);
-	kept = kept < SIZES_MAX ? kept : SIZES_MAX;
-	memcpy(sizes, all, kept * sizeof(*all));
+			all[unique_count++] = all[i];
+	qsort(all, unique_count, sizeof(*all), by_bytes);
+	unique_count = unique_count < SIZES_MAX ? unique_count : SIZES_MAX;
+	memcpy(sizes, all, unique_count * sizeof(*all));
 	free(all);
-	return (unsigned)kept;
+	return (unsigned)unique_count;
 }
 
 static uint32_t stack_before(struct lane *lane, const struct sl_rebuilt_block *block, const struct size_of_blocks *sizes,

@@ -797,7 +797,7 @@ static void drop_outside(struct sl_snapshot *s)
 {
 	struct sl_snapshot_segment *segments = s->segments.item + s->in_segments.first;
 	bool inside[256] = {false}, any = false;
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	for (size_t d = 0; d < s->in_traces.count && d < SL_COUNT(inside); d++) {
 		struct sl_snapshot_range trace = s->traces.item[s->in_traces.first + d];
@@ -815,8 +815,8 @@ static void drop_outside(struct sl_snapshot *s)
 	}
 	for (size_t i = 0; i < s->in_segments.count; i++)
 		if (!segments[i].outside || segments[i].device < 0 || !inside[segments[i].device])
-			segments[kept++] = segments[i];
-	s->in_segments.count = kept;
+			segments[kept_count++] = segments[i];
+	s->in_segments.count = kept_count;
 	s->whole_sizes &= !any;
 }
 

@@ -517,12 +517,12 @@ void sl_rebuild(struct sl_rebuilt *r, const struct sl_snapshot *snapshot, int de
 	for (int i = 0; i < ROUNDS && again && !r->exact && !r->trimmed && !snapshot->is_npu; i++)
 		r->exact = go_round(r, &again);
 	if (r->trimmed) { /* the end does not tell the beginning */
-		size_t kept = 0;
+		size_t kept_count = 0;
 
 		for (size_t i = 0; i < r->blocks.count; i++)
 			if (r->blocks.item[i].freed != SIZE_MAX)
-				r->blocks.item[kept++] = r->blocks.item[i];
-		r->blocks.count = kept;
+				r->blocks.item[kept_count++] = r->blocks.item[i];
+		r->blocks.count = kept_count;
 		r->segments.count = 0;
 		r->reserved = 0;
 	}

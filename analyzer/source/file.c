@@ -14,7 +14,7 @@
 
 struct sl_source {
 	struct sl_map files; /* by whole path: struct sl_source_file */
-	struct sl_map kept;
+	struct sl_map interned;
 	struct sl_arena texts;
 	size_t bytes;
 	char host[HOST_NAME_MAX + 1];
@@ -43,7 +43,7 @@ void sl_source_free(struct sl_source *source)
 		free(file);
 	}
 	sl_map_free(&source->files);
-	sl_map_free(&source->kept);
+	sl_map_free(&source->interned);
 	sl_arena_free(&source->texts);
 	free(source);
 }
@@ -234,7 +234,7 @@ const struct sl_source_file *sl_source_open(struct sl_source *source, const stru
 
 const char *sl_source_keep(struct sl_source *source, const char *text)
 {
-	return sl_map_intern(&source->kept, text);
+	return sl_map_intern(&source->interned, text);
 }
 
 const char *sl_source_text(struct sl_source *source, const struct sl_trace *trace, const char *path, uint32_t line,

@@ -170,13 +170,13 @@ void sl_summary_end(struct sl_summary_commons *commons)
 /* Equal frames have one address.  With the lock; the caller's bytes are freed. */
 static const void *keep_frame(struct sl_summary_commons *commons, void *bytes, size_t size)
 {
-	const void *kept;
+	const void *stored;
 
 	sl_pool_use(commons->frames);
-	kept = sl_pool_keep(bytes, size);
+	stored = sl_pool_keep(bytes, size);
 	sl_pool_use(NULL);
 	free(bytes);
-	return kept;
+	return stored;
 }
 
 static void *pack_common(const struct sl_trace *trace, size_t *size)

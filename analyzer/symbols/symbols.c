@@ -359,7 +359,7 @@ static char *demangled(struct sl_symbols *symbols, const char *name)
 static const char *readable(struct sl_symbols *symbols, const char *name)
 {
 	char *text = name && name[0] == '_' && name[1] == 'Z' ? demangled(symbols, name) : NULL;
-	const char *kept, *fortran = name && !strncmp(name, "__", 2) ? strstr(name, "_MOD_") : NULL;
+	const char *copy, *fortran = name && !strncmp(name, "__", 2) ? strstr(name, "_MOD_") : NULL;
 	char *hash;
 
 	if (!name)
@@ -369,9 +369,9 @@ static const char *readable(struct sl_symbols *symbols, const char *name)
 	/* Rust's legacy names end in ::h and 16 hex digits */
 	if (text && (hash = strrchr(text, ':')) && hash > text && hash[1] == 'h' && strlen(hash) == 18)
 		hash[-1] = 0;
-	kept = sl_arena_strdup(&symbols->arena, text ? text : name);
+	copy = sl_arena_strdup(&symbols->arena, text ? text : name);
 	free(text);
-	return kept;
+	return copy;
 }
 
 static const char *linkage_name(Dwarf_Die *die)

@@ -30,27 +30,27 @@ static bool mapped_taken(const struct sl_mapped *mapped, const struct sl_mapped_
 void sl_mapped_put(struct sl_mapped *mapped, const struct sl_mapped_range *place)
 {
 	size_t first = mapping_at(mapped, place->begin), next = first, count = 0;
-	struct sl_mapped_range kept[3];
+	struct sl_mapped_range pieces[3];
 
 	if (mapped->list.count + 2 > MAPPED_MAX)
 		return;
 	for (; next < mapped->list.count && mapped->list.item[next].begin < place->end; next++)
 		;
 	if (next > first && mapped->list.item[first].begin < place->begin) {
-		kept[count] = mapped->list.item[first];
-		kept[count++].end = place->begin;
+		pieces[count] = mapped->list.item[first];
+		pieces[count++].end = place->begin;
 	}
-	kept[count++] = *place;
+	pieces[count++] = *place;
 	if (next > first && mapped->list.item[next - 1].end > place->end) {
-		kept[count] = mapped->list.item[next - 1];
-		kept[count++].begin = place->end;
+		pieces[count] = mapped->list.item[next - 1];
+		pieces[count++].begin = place->end;
 	}
 	SL_ROOM(&mapped->list);
 	mapped->list.count++;
 	SL_ROOM(&mapped->list);
 	mapped->list.count--;
-	memmove(&mapped->list.item[first + count], &mapped->list.item[next], (mapped->list.count - next) * sizeof(*kept));
-	memcpy(&mapped->list.item[first], kept, count * sizeof(*kept));
+	memmove(&mapped->list.item[first + count], &mapped->list.item[next], (mapped->list.count - next) * sizeof(*pieces));
+	memcpy(&mapped->list.item[first], pieces, count * sizeof(*pieces));
 	mapped->list.count += count - (next - first);
 }
 
@@ -203,7 +203,7 @@ static const char *text_of(struct sl_defs *defs, const msgpack_object *map, cons
 static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32_t *count)
 {
 	const msgpack_object *array = sl_object_get(map, key);
-	const uint32_t *kept;
+	const uint32_t *stored;
 	uint32_t *ids;
 
 	*count = 0;
@@ -216,10 +216,10 @@ static const uint32_t *ids_of(const msgpack_object *map, const char *key, uint32
 		if (sl_object_number(&array->via.array.ptr[i], &id))
 			ids[(*count)++] = (uint32_t)id;
 	}
-	kept = sl_pool_try(ids, *count * sizeof(*ids));
-	*count = kept ? *count : 0;
+	stored = sl_pool_try(ids, *count * sizeof(*ids));
+	*count = stored ? *count : 0;
 	free(ids);
-	return kept;
+	return stored;
 }
 
 static void add_text(struct sl_defs *defs, const msgpack_object *map, uint64_t id)
@@ -277,7 +277,7 @@ static void add_python(struct sl_defs *defs, const msgpack_object *map, uint64_t
 static const uint64_t *pcs_of(const struct sl_defs *defs, struct sl_span pcs)
 {
 	size_t bytes = pcs.size & ~(size_t)7;
-	const uint64_t *kept;
+	const uint64_t *stored;
 	uint64_t *moved;
 
 	if (!defs->moved && !defs->left)
@@ -286,9 +286,9 @@ static const uint64_t *pcs_of(const struct sl_defs *defs, struct sl_span pcs)
 	memcpy(moved, bytes ? pcs.text : "", bytes);
 	for (size_t i = 0; i < bytes / 8; i++)
 		moved[i] = sl_mapped_address(&defs->mapped, moved[i] - 1) + 1;
-	kept = sl_pool_try(moved, bytes);
+	stored = sl_pool_try(moved, bytes);
 	free(moved);
-	return kept;
+	return stored;
 }
 
 static void add_native(struct sl_defs *defs, const msgpack_object *map, uint64_t id)

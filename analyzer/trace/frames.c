@@ -203,12 +203,12 @@ void sl_frames_grow(struct sl_frames *frames)
 
 void sl_frames_forget(struct sl_frames *frames)
 {
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	for (size_t i = 0; i < frames->count; i++)
 		if (frames->frame[i].compressed)
-			frames->frame[kept++] = frames->frame[i];
-	frames->count = kept;
+			frames->frame[kept_count++] = frames->frame[i];
+	frames->count = kept_count;
 }
 
 bool sl_frames_open(struct sl_frames *frames, const char *path, uint16_t number, struct sl_damage *damage)

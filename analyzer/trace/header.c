@@ -162,14 +162,14 @@ static struct sl_pair *read_pairs(struct sl_header *header, const msgpack_object
 {
 	const msgpack_object *object = sl_object_get(map, key);
 	struct sl_pair *pairs;
-	uint32_t kept;
+	uint32_t pair_count;
 
 	*count = 0;
 	if (!object || object->type != MSGPACK_OBJECT_MAP || !object->via.map.size)
 		return NULL;
-	kept = few(header, object->via.map.size);
-	pairs = sl_arena_alloc(&header->arena, kept * sizeof(*pairs));
-	for (uint32_t i = 0; i < kept; i++) {
+	pair_count = few(header, object->via.map.size);
+	pairs = sl_arena_alloc(&header->arena, pair_count * sizeof(*pairs));
+	for (uint32_t i = 0; i < pair_count; i++) {
 		const char *name = shared(header, &object->via.map.ptr[i].key);
 
 		if (name)
@@ -181,12 +181,12 @@ static struct sl_pair *read_pairs(struct sl_header *header, const msgpack_object
 static void read_argv(struct sl_header *header, const msgpack_object *map)
 {
 	const msgpack_object *argv = array(map, "argv");
-	uint32_t kept = argv ? few(header, argv->via.array.size) : 0;
+	uint32_t argument_count = argv ? few(header, argv->via.array.size) : 0;
 
 	if (!argv)
 		return;
-	header->argv = sl_arena_alloc(&header->arena, (kept + 1) * sizeof(*header->argv));
-	for (uint32_t i = 0; i < kept; i++) {
+	header->argv = sl_arena_alloc(&header->arena, (argument_count + 1) * sizeof(*header->argv));
+	for (uint32_t i = 0; i < argument_count; i++) {
 		const char *argument = shared(header, &argv->via.array.ptr[i]);
 
 		if (argument)

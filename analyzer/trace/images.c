@@ -585,11 +585,11 @@ void sl_images_drop(struct sl_image *image)
 }
 
 /*
- * Where in the folder the header was met before, as an index + 1; 0: nowhere, and it is at `kept`.  A process that executes another
- * program counts as two. named: only an image of the same name counts.
+ * Where in the folder the header was met before, as an index + 1; 0: nowhere, and it is at `kept_count`.  A process that executes
+ * another program counts as two. named: only an image of the same name counts.
  */
 static unsigned met_before(struct sl_map *headers, const struct sl_header *header, const struct sl_image *image, bool named,
-			   unsigned kept)
+			   unsigned kept_count)
 {
 	struct sl_arena arena = {0};
 	unsigned before;
@@ -604,7 +604,7 @@ static unsigned met_before(struct sl_map *headers, const struct sl_header *heade
 						(unsigned long long)header->started_ns, (unsigned long long)header->monotonic_ns));
 	before = (unsigned)*at;
 	if (!before)
-		*at = kept + 1;
+		*at = kept_count + 1;
 	sl_arena_free(&arena);
 	return before;
 }
@@ -620,7 +620,7 @@ static void drop_copy(struct sl_images *folder, const struct sl_image *counted, 
 void sl_images_group(struct sl_images *folder)
 {
 	struct sl_map headers = {0}, runs = {0};
-	unsigned kept = 0;
+	unsigned kept_count = 0;
 
 	if (folder->image_count)
 		qsort(folder->images, folder->image_count, sizeof(*folder->images), by_name);
@@ -637,20 +637,20 @@ void sl_images_group(struct sl_images *folder)
 			header = *image->identity;
 		else
 			sl_image_header(image, &header);
-		before = met_before(&headers, &header, image, folder->copies_too, kept);
+		before = met_before(&headers, &header, image, folder->copies_too, kept_count);
 		if (before) {
 			drop_copy(folder, &folder->images[before - 1], image);
 		} else {
 			image->rank = header.is_known ? header.rank : -1;
-			folder->run_of[kept] =
+			folder->run_of[kept_count] =
 				run_of(folder, &runs, header.run_id ? header.run_id : "", header.started_ns, image->rank);
 			image->pid = header.is_known ? header.pid : -1;
-			folder->images[kept++] = *image;
+			folder->images[kept_count++] = *image;
 		}
 		if (!has_identity)
 			sl_header_free(&header);
 	}
-	folder->image_count = kept;
+	folder->image_count = kept_count;
 	sl_map_free(&headers);
 	sl_map_free(&runs);
 	sort_runs(folder);

@@ -380,12 +380,12 @@ static int by_slot(const void *a, const void *b)
 static void drop_doubles(struct sl_feed *feed)
 {
 	uint64_t next = feed->consumed ? feed->consumed->dropped : 0;
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	for (size_t i = 0; i < feed->frame_count; i++) {
 		struct sl_zstd_frame *frame = feed->frames[i];
 
-		if ((kept || next) && frame->first < next) {
+		if ((kept_count || next) && frame->first < next) {
 			sl_damage_note(&feed->trace->damage, feed->trace->files[frame->file].path,
 				       "offset %llu: events that another frame holds already are skipped",
 				       (unsigned long long)frame->offset);
@@ -393,10 +393,10 @@ static void drop_doubles(struct sl_feed *feed)
 				frame->compressed = 0;
 			continue;
 		}
-		feed->frames[kept++] = frame;
+		feed->frames[kept_count++] = frame;
 		next = frame->next;
 	}
-	feed->frame_count = kept;
+	feed->frame_count = kept_count;
 }
 
 /* Nothing comes any more: frees its buffers. */

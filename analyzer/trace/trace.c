@@ -174,15 +174,15 @@ static void take_map(struct sl_trace *trace, const msgpack_object *map)
 void sl_trace_keep_record(struct sl_trace *trace, const struct sl_item *record)
 {
 	struct sl_cursor *cursor = trace->cursor;
-	struct sl_item kept = *record;
-	struct sl_span *source = &kept.sample.source, *last = &cursor->source;
+	struct sl_item copy = *record;
+	struct sl_span *source = &copy.sample.source, *last = &cursor->source;
 
-	if (kept.kind == SL_ITEM_SAMPLE && source->text) {
+	if (copy.kind == SL_ITEM_SAMPLE && source->text) {
 		if (!last->text || last->size != source->size || memcmp(last->text, source->text, source->size))
 			*last = (struct sl_span){sl_arena_strndup(&trace->defs.arena, source->text, source->size), source->size};
 		*source = *last;
 	}
-	*SL_PUSH(&cursor->records) = kept;
+	*SL_PUSH(&cursor->records) = copy;
 }
 
 static void take_record(struct sl_trace *trace, const msgpack_object *map)
@@ -424,14 +424,14 @@ static void open_settled(struct sl_trace *trace, const struct sl_image *image)
 	if (image->file_count) /* no files: the ring alone */
 		memcpy(left.files, image->files, image->file_count * sizeof(*left.files));
 	while (!open_files(trace, &left)) {
-		unsigned kept = 1;
+		unsigned kept_count = 1;
 
 		close_files(trace);
 		sl_damage_free(&trace->damage);
 		for (unsigned i = 1; i < left.file_count; i++)
 			if (!access(left.files[i], F_OK))
-				left.files[kept++] = left.files[i];
-		left.file_count = kept;
+				left.files[kept_count++] = left.files[i];
+		left.file_count = kept_count;
 	}
 	free(left.files);
 }

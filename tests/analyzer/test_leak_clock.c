@@ -363,8 +363,8 @@ static void an_ensemble_is_held(void **state)
 		pass(&p, "vote");
 	assert_int_equal(judge(&p, "reset_parameters").verdict, SL_KEPT_GROWING); /* before it is known what they are */
 	process = (struct sl_process){.report = &report, .trace = p.r.trace, .model = p.r.model};
-	sl_analysis_kept.process(&process);
-	sl_analysis_kept.find_in_process(&report, 0);
+	sl_analysis_leaks_by_line.process(&process);
+	sl_analysis_leaks_by_line.find_in_process(&report, 0);
 	assert_int_equal(process.leaks_by_line.count, 1);
 	assert_int_equal(process.leaks_by_line.item[0].verdict, SL_KEPT_HELD);
 	replay_free(&p.r);

@@ -22,7 +22,7 @@ static void the_error_of_a_rate_holds_the_rate(void **state)
 
 		for (unsigned k = 0; k < series.count; k++) {
 			series.time[k] = k;
-			series.kept[k] = kept += 2 * drand48();
+			series.retained[k] = kept += 2 * drand48();
 		}
 		held += fabs(sl_leak_windows_slope(&series, series.time, &error) - 1) <= 2 * error;
 	}
@@ -49,7 +49,7 @@ static void a_queue_that_grows_evenly_hardly_ever_slows_down(void **state)
 				deaths += dies;
 				held += dies ? -1 : 1;
 			}
-			series.kept[k] = held;
+			series.retained[k] = held;
 		}
 		slower += sl_leak_windows_decline(&series, deaths) > 3;
 	}

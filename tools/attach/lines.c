@@ -329,11 +329,11 @@ static void refuse(struct sl_lines *lines, struct sl_recording *output)
 
 void sl_lines_died(struct sl_lines *lines, const struct sl_seen_death *death)
 {
-	struct sl_seen_death **kept = &lines->died[lines->deaths++ % DEAD];
+	struct sl_seen_death **slot = &lines->died[lines->deaths++ % DEAD];
 
-	if (!*kept)
-		*kept = sl_attach_must(malloc(sizeof(**kept)));
-	**kept = *death;
+	if (!*slot)
+		*slot = sl_attach_must(malloc(sizeof(**slot)));
+	**slot = *death;
 }
 
 /* The death with this number in the slot; NULL: it was not kept. */

@@ -496,15 +496,15 @@ size_t sl_probes_count(const struct sl_probes *probes)
 
 void sl_probes_drop(struct sl_probes *probes, int pid, size_t count)
 {
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	for (size_t i = 0; i < probes->link_count; i++)
 		if (i < count && probes->links[i].pid == pid &&
 		    probes->at_once) /* one by one it takes long, so it is left to the end */
 			drop(probes->links[i]);
 		else
-			probes->links[kept++] = probes->links[i];
-	probes->link_count = kept;
+			probes->links[kept_count++] = probes->links[i];
+	probes->link_count = kept_count;
 }
 
 void sl_probes_forget(struct sl_probes *probes, int pid)

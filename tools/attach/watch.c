@@ -526,7 +526,7 @@ static void close_one(struct sl_attach_watch *watch, struct watched *one)
 /* Closes the traces of processes that have ended, whose calls have all been read by then. */
 static void close_gone(struct sl_attach_watch *watch)
 {
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	find_gone(watch);
 	if (watch->probes)
@@ -538,10 +538,10 @@ static void close_gone(struct sl_attach_watch *watch)
 			sl_probes_forget(watch->probes, (int)one->pid);
 			close_one(watch, one);
 		} else {
-			watch->item[kept++] = *one;
+			watch->item[kept_count++] = *one;
 		}
 	}
-	watch->count = kept;
+	watch->count = kept_count;
 }
 
 static void close_all(struct sl_attach_watch *watch)

@@ -188,7 +188,7 @@ void sl_run_page(struct sl_request *request)
 }
 
 static const struct sl_http_outcome
-	kept = {303, "kept"},
+	stored = {303, "kept"},
 	not_kept = {507, "the server cannot write to its catalogue, maybe its disk is full: reading goes on"},
 	no_note = {400, "a note needs a text of at most 4096 bytes; at is a number"};
 
@@ -203,7 +203,7 @@ static struct sl_http_outcome add_note(struct sl_request *request, struct sl_sto
 		return no_note;
 	if (sl_form_value(request->body, "at", at, sizeof(at)) && *at)
 		note.at_ns = llround(fmin(fmax(strtod(at, NULL), -1), INT32_MAX) * 1e9);
-	return note.at_ns < -1 ? no_note : sl_store_note_put(store, run, &note, &number) ? kept : not_kept;
+	return note.at_ns < -1 ? no_note : sl_store_note_put(store, run, &note, &number) ? stored : not_kept;
 }
 
 void sl_run_change(struct sl_request *request)
@@ -223,7 +223,7 @@ void sl_run_change(struct sl_request *request)
 	}
 	sl_card_free(&card);
 	if (!strcmp(after, "/pin") || !strcmp(after, "/unpin"))
-		outcome = sl_store_pin(store, run, !strcmp(after, "/pin")) ? kept : not_kept;
+		outcome = sl_store_pin(store, run, !strcmp(after, "/pin")) ? stored : not_kept;
 	else if (!strcmp(after, "/note"))
 		outcome = add_note(request, store, run);
 	snprintf(place, sizeof(place), "/runs/%" PRId64, run);

@@ -93,14 +93,14 @@ static int newest(const void *a, const void *b)
 static void keep(struct look *look)
 {
 	const char *project;
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	pthread_mutex_lock(&mutex);
 	project = sl_map_intern(&names, look->project ? look->project : "");
 	for (size_t i = 0; i < news.count; i++)
 		if (news.item[i].project != project)
-			news.item[kept++] = news.item[i];
-	news.count = kept;
+			news.item[kept_count++] = news.item[i];
+	news.count = kept_count;
 	for (size_t i = 0; i < look->found.count; i++) {
 		look->found.item[i].project = project;
 		*SL_PUSH(&news) = look->found.item[i];

@@ -120,7 +120,7 @@ static int by_name(const void *a, const void *b)
 /* The names of the device's blocks, largest first; returns how many. */
 static size_t names_of(const struct sl_model *model, int device, struct named *named)
 {
-	size_t count = 0, kept = 0;
+	size_t count = 0, unique_count = 0;
 
 	for (size_t i = 0; i < model->sites.count; i++) {
 		const struct sl_site *site = &model->sites.item[i];
@@ -131,14 +131,14 @@ static size_t names_of(const struct sl_model *model, int device, struct named *n
 	}
 	qsort(named, count, sizeof(*named), by_name);
 	for (size_t i = 0; i < count; i++)
-		if (kept && !by_name(&named[kept - 1], &named[i])) {
-			named[kept - 1].bytes += named[i].bytes;
-			named[kept - 1].blocks += named[i].blocks;
+		if (unique_count && !by_name(&named[unique_count - 1], &named[i])) {
+			named[unique_count - 1].bytes += named[i].bytes;
+			named[unique_count - 1].blocks += named[i].blocks;
 		} else {
-			named[kept++] = named[i];
+			named[unique_count++] = named[i];
 		}
-	qsort(named, kept, sizeof(*named), larger);
-	return kept;
+	qsort(named, unique_count, sizeof(*named), larger);
+	return unique_count;
 }
 
 static void names(struct sl_top_lines *lines, int index, const struct sl_process *process, int device)
@@ -654,7 +654,7 @@ void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, 
 {
 	static void (*const views[VIEW_COUNT])(struct sl_top * top, struct sl_top_lines * lines) = {overview, NULL, NULL, pytorch,
 												    ranks,    NULL, calls};
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	if (top->view == VIEW_TIME) {
 		time_line(top, lines, rows, columns);
@@ -668,8 +668,8 @@ void sl_top_view(struct sl_top *top, struct sl_top_lines *lines, unsigned rows, 
 		views[top->view](top, lines);
 	for (size_t i = 0; i < lines->line.count; i++)
 		if (!*top->filter || top_passes(top, &lines->line.item[i]))
-			lines->line.item[kept++] = lines->line.item[i];
+			lines->line.item[kept_count++] = lines->line.item[i];
 		else
 			free(lines->line.item[i].text);
-	lines->line.count = kept;
+	lines->line.count = kept_count;
 }

@@ -90,15 +90,16 @@ static void keep_largest(const struct sl_model *model, struct sl_moments *moment
 
 static void halve(struct sl_moments *moments)
 {
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	moments->width_ns *= 2;
 	for (size_t i = 0; i < moments->count; i++) /* one of each stretch: of a program that sleeps, few are at its begin */
-		if (kept && moments->moment[i].time_ns / moments->width_ns == moments->moment[kept - 1].time_ns / moments->width_ns)
+		if (kept_count &&
+		    moments->moment[i].time_ns / moments->width_ns == moments->moment[kept_count - 1].time_ns / moments->width_ns)
 			free_moment(&moments->moment[i]);
 		else
-			moments->moment[kept++] = moments->moment[i];
-	moments->count = kept;
+			moments->moment[kept_count++] = moments->moment[i];
+	moments->count = kept_count;
 }
 
 void sl_moments_take(struct sl_model *model, uint64_t time_ns)
@@ -190,14 +191,14 @@ static struct sl_piece *pieces(const struct sl_model *model, const struct sl_tab
 /* Adjacent mappings are one segment. */
 static void join(struct sl_piece *list, uint32_t *count)
 {
-	uint32_t kept = 0;
+	uint32_t last = 0;
 
 	for (uint32_t i = 1; i < *count; i++)
-		if (list[kept].address + list[kept].bytes == list[i].address)
-			list[kept].bytes += list[i].bytes;
+		if (list[last].address + list[last].bytes == list[i].address)
+			list[last].bytes += list[i].bytes;
 		else
-			list[++kept] = list[i];
-	*count = *count ? kept + 1 : 0;
+			list[++last] = list[i];
+	*count = *count ? last + 1 : 0;
 }
 
 void sl_moments_segments(const struct sl_model *model, int device, struct sl_segments *segments)

@@ -40,15 +40,15 @@ static bool stays(const struct sl_model *model, uint64_t number)
 
 static void thin(struct sl_model *model)
 {
-	size_t kept = 0;
+	size_t kept_count = 0;
 
 	if (model->phases_level == 63) /* only the first of each label is left, and there are more labels than room */
 		return;
 	model->phases_level++;
 	for (size_t i = 0; i < model->phases.count; i++)
 		if (stays(model, model->phases.item[i].number))
-			model->phases.item[kept++] = model->phases.item[i];
-	model->phases.count = kept;
+			model->phases.item[kept_count++] = model->phases.item[i];
+	model->phases.count = kept_count;
 }
 
 static void keep(struct sl_model *model, const struct sl_thread_state *state, size_t at, uint32_t thread, bool open)

@@ -461,10 +461,10 @@ void sl_replay_folded(struct sl_model *model, const struct sl_folded *folded)
 		model->events += blocks->allocations + blocks->frees;
 	}
 	for (size_t i = 0; i < folded->peaks.count; i++) {
-		uint64_t *kept = sl_ledger_device(model, folded->peaks.item[i].device)->kept_ns;
+		uint64_t *kept_ns = sl_ledger_device(model, folded->peaks.item[i].device)->kept_ns;
 
 		if (folded->peaks.item[i].time_ns > folded->slept.until_ns)
-			kept[kept[0] != 0] = folded->peaks.item[i].time_ns;
+			kept_ns[kept_ns[0] != 0] = folded->peaks.item[i].time_ns;
 	}
 	for (size_t i = 0; i < folded->slept.blocks.count; i++)
 		add_slept_blocks(model, &folded->slept.blocks.item[i]);

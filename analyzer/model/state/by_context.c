@@ -23,7 +23,7 @@ uint64_t sl_by_context_owner(const struct sl_model *model, const struct sl_live 
 static void clean(struct sl_by_context_list *list, const struct sl_table *table, const struct sl_model *model,
 		  sl_by_context_key *key_of, uint64_t key)
 {
-	size_t kept = 0;
+	size_t live_count = 0;
 
 	if (list->addresses.count)
 		qsort(list->addresses.item, list->addresses.count, sizeof(uint64_t), sl_stats_by_number);
@@ -31,10 +31,10 @@ static void clean(struct sl_by_context_list *list, const struct sl_table *table,
 		uint64_t address = list->addresses.item[i];
 		const struct sl_live *live = sl_table_find(table, address);
 
-		if (live && key_of(model, live) == key && !(kept && list->addresses.item[kept - 1] == address))
-			list->addresses.item[kept++] = address;
+		if (live && key_of(model, live) == key && !(live_count && list->addresses.item[live_count - 1] == address))
+			list->addresses.item[live_count++] = address;
 	}
-	list->addresses.count = list->clean = kept;
+	list->addresses.count = list->clean = live_count;
 }
 
 static struct sl_by_context_list *list_of(struct sl_by_context *tied, uint64_t key)

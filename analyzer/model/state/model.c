@@ -114,15 +114,15 @@ bool sl_model_is_cublas(const char *library)
 
 static uint64_t beyond(uint64_t segments, uint64_t blocks, uint64_t limit)
 {
-	uint64_t kept = segments > blocks ? segments - blocks : 0;
+	uint64_t unused_bytes = segments > blocks ? segments - blocks : 0;
 
-	return kept < limit ? kept : limit;
+	return unused_bytes < limit ? unused_bytes : limit;
 }
 
 unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *torch, const char *name, uint64_t bytes,
 			struct sl_rest rests[SL_RESTS_MAX])
 {
-	struct sl_rest graphs = {.name = "CUDA graphs", .stack = torch->graph_stack}, pool = {.name = "in pools, unnamed"}, kept;
+	struct sl_rest graphs = {.name = "CUDA graphs", .stack = torch->graph_stack}, pool = {.name = "in pools, unnamed"}, unused;
 	const struct sl_site *site = torch->pool_site ? &model->sites.item[torch->pool_site - 1] : NULL;
 	unsigned count = 0;
 
@@ -139,10 +139,10 @@ unsigned sl_model_rests(const struct sl_model *model, const struct sl_torch *tor
 	}
 	if (pool.jax)
 		snprintf(pool.name, sizeof(pool.name), "rest of JAX's pool");
-	kept = (struct sl_rest){.bytes = bytes - graphs.bytes - pool.bytes};
-	snprintf(kept.name, sizeof(kept.name), "%s", pool.bytes && torch->reported ? "kept by PyTorch, unused" : name);
-	if (kept.bytes)
-		rests[count++] = kept;
+	unused = (struct sl_rest){.bytes = bytes - graphs.bytes - pool.bytes};
+	snprintf(unused.name, sizeof(unused.name), "%s", pool.bytes && torch->reported ? "kept by PyTorch, unused" : name);
+	if (unused.bytes)
+		rests[count++] = unused;
 	if (graphs.bytes)
 		rests[count++] = graphs;
 	if (pool.bytes)

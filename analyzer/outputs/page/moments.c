@@ -37,7 +37,7 @@ static int by_bytes(const void *a, const void *b)
 /* One sample per stack, largest first; those beyond the budget are merged. */
 static void settle(struct sl_page *page, struct samples *samples)
 {
-	size_t kept = 0, count = samples->s.count;
+	size_t node_count = 0, count = samples->s.count;
 	struct sample *s = samples->s.item, rest = {0};
 	char text[64];
 
@@ -45,21 +45,21 @@ static void settle(struct sl_page *page, struct samples *samples)
 		return;
 	qsort(s, count, sizeof(*s), by_node);
 	for (size_t i = 1; i < count; i++)
-		if (s[i].node == s[kept].node) {
-			s[kept].bytes += s[i].bytes;
-			s[kept].blocks += s[i].blocks;
+		if (s[i].node == s[node_count].node) {
+			s[node_count].bytes += s[i].bytes;
+			s[node_count].blocks += s[i].blocks;
 		} else {
-			s[++kept] = s[i];
+			s[++node_count] = s[i];
 		}
-	samples->s.count = ++kept;
-	qsort(s, kept, sizeof(*s), by_bytes);
-	if (kept <= page->budget.samples)
+	samples->s.count = ++node_count;
+	qsort(s, node_count, sizeof(*s), by_bytes);
+	if (node_count <= page->budget.samples)
 		return;
-	for (size_t i = page->budget.samples; i < kept; i++) {
+	for (size_t i = page->budget.samples; i < node_count; i++) {
 		rest.bytes += s[i].bytes;
 		rest.blocks += s[i].blocks;
 	}
-	snprintf(text, sizeof(text), "%zu smaller places", kept - page->budget.samples);
+	snprintf(text, sizeof(text), "%zu smaller places", node_count - page->budget.samples);
 	samples->s.count = page->budget.samples;
 	add(samples, sl_page_note(page, text), rest.bytes, rest.blocks);
 }

@@ -21,7 +21,7 @@ struct places {
 	SL_VECTOR(struct place) item;
 	struct sl_idmap ids; /* key of a place -> number */
 	uint32_t *of;	     /* by site: number, UINT32_MAX: not shown */
-	size_t kept;	     /* number of places shown by themselves */
+	size_t shown_count;  /* number of places shown by themselves */
 };
 
 static bool is_on_page(const struct sl_model *model, const struct sl_site *site)
@@ -84,9 +84,9 @@ static void order(struct places *places, size_t max_count)
 	for (size_t i = 0; i < places->item.count; i++)
 		sorted[i] = &places->item.item[i];
 	qsort(sorted, places->item.count, sizeof(struct place *), by_weight);
-	places->kept = places->item.count < max_count ? places->item.count : max_count;
+	places->shown_count = places->item.count < max_count ? places->item.count : max_count;
 	for (size_t i = 0; i < places->item.count; i++)
-		sorted[i]->index = (uint32_t)(i < places->kept ? i : places->kept);
+		sorted[i]->index = (uint32_t)(i < places->shown_count ? i : places->shown_count);
 	free(sorted);
 }
 
@@ -114,7 +114,7 @@ static void gather(struct sl_page *page, unsigned process, struct places *places
 static void put_places(struct sl_page *page, unsigned process, const struct places *places)
 {
 	struct sl_process *p = &page->report->processes[process];
-	size_t left = places->item.count - places->kept, rows = places->kept + (left != 0);
+	size_t left = places->item.count - places->shown_count, rows = places->shown_count + (left != 0);
 	struct place *row = sl_memory_must(calloc(rows + 1, sizeof(*row)));
 	uint32_t *stack = sl_memory_must(calloc(2 * rows + 1, sizeof(*stack))), *name = stack + rows;
 	double *figure = sl_memory_must(calloc(rows + 1, sizeof(*figure)));
@@ -138,16 +138,16 @@ static void put_places(struct sl_page *page, unsigned process, const struct plac
 	for (size_t i = 0; i < rows; i++) {
 		const struct sl_site *site = &p->model->sites.item[row[i].site];
 
-		if (i == places->kept)
+		if (i == places->shown_count)
 			snprintf(text, sizeof(text), "%zu smaller places", left);
 		else
 			sl_owners_line(p, site->stack, 2, text, sizeof(text));
 		if ((via = strstr(text, " via ")))
 			*via = 0;
-		stack[i] = i == places->kept ? sl_page_note(page, text) : row[i].node;
+		stack[i] = i == places->shown_count ? sl_page_note(page, text) : row[i].node;
 		name[i] = sl_page_string(page, text);
-		role[i] = i == places->kept ? SL_ROLE_UNKNOWN : (uint8_t)row[i].role;
-		device[i] = i == places->kept ? 255 : (uint8_t)row[i].device;
+		role[i] = i == places->shown_count ? SL_ROLE_UNKNOWN : (uint8_t)row[i].role;
+		device[i] = i == places->shown_count ? 255 : (uint8_t)row[i].device;
 	}
 	sl_json_column(page->j, "stack", SL_PACKED_U32, stack, rows);
 	sl_json_column(page->j, "name", SL_PACKED_U32, name, rows);

@@ -297,17 +297,18 @@ static int by_rank_and_start(const void *a, const void *b)
 static void merge_overlapping(struct sl_phases *phases, struct sl_collective_result *result)
 {
 	struct sl_collective_interval *list = result->intervals;
-	size_t kept = 0;
+	size_t merged_count = 0;
 
 	if (result->count)
 		qsort(list, result->count, sizeof(*list), by_rank_and_start);
 	for (size_t i = 0; i < result->count; i++) {
-		if (kept && list[kept - 1].rank == list[i].rank && list[i].start_ns <= list[kept - 1].end_ns)
-			merge(phases, &list[kept - 1], &list[i]);
+		if (merged_count && list[merged_count - 1].rank == list[i].rank &&
+		    list[i].start_ns <= list[merged_count - 1].end_ns)
+			merge(phases, &list[merged_count - 1], &list[i]);
 		else
-			list[kept++] = list[i];
+			list[merged_count++] = list[i];
 	}
-	result->count = kept;
+	result->count = merged_count;
 }
 
 void sl_collective_analyze(const struct sl_session_series *series, struct sl_phases *phases,

@@ -269,15 +269,15 @@ static const struct sl_phase_span *pointed_at(const struct active *active, const
 /* Puts the texts in order, each once, at most SL_PHASES_ALIKE, into the arena. */
 static void name_alike(struct sl_phases *phases, struct sl_phase_attribution *a, const char **texts, size_t count)
 {
-	size_t kept = 0;
+	size_t unique_count = 0;
 
 	qsort(texts, count, sizeof(*texts), sl_stats_by_text);
-	for (size_t i = 0; i < count && kept < SL_PHASES_ALIKE; i++)
-		if (i == 0 || strcmp(texts[i], texts[kept - 1]) != 0)
-			texts[kept++] = texts[i];
-	a->paths = sl_arena_alloc(phases->arena, kept * sizeof(*a->paths));
-	memcpy(a->paths, texts, kept * sizeof(*a->paths));
-	a->path_count = kept;
+	for (size_t i = 0; i < count && unique_count < SL_PHASES_ALIKE; i++)
+		if (i == 0 || strcmp(texts[i], texts[unique_count - 1]) != 0)
+			texts[unique_count++] = texts[i];
+	a->paths = sl_arena_alloc(phases->arena, unique_count * sizeof(*a->paths));
+	memcpy(a->paths, texts, unique_count * sizeof(*a->paths));
+	a->path_count = unique_count;
 }
 
 static int by_thread_and_depth(const void *a, const void *b)

@@ -294,7 +294,7 @@ static bool is_segment_name(const char *name)
 static void list_segments(struct sl_telemetry *t, const char *folder, const struct sl_manifest *manifest, struct names *names)
 {
 	DIR *dir = opendir(folder);
-	size_t kept = 0;
+	size_t unique_count = 0;
 
 	for (struct dirent *entry; dir && (entry = readdir(dir));)
 		if (is_segment_name(entry->d_name))
@@ -312,9 +312,9 @@ static void list_segments(struct sl_telemetry *t, const char *folder, const stru
 	if (names->list.count)
 		qsort(names->list.item, names->list.count, sizeof(*names->list.item), sl_stats_by_text);
 	for (size_t i = 0; i < names->list.count; i++)
-		if (i == 0 || strcmp(names->list.item[i], names->list.item[kept - 1]) != 0)
-			names->list.item[kept++] = names->list.item[i];
-	names->list.count = kept;
+		if (i == 0 || strcmp(names->list.item[i], names->list.item[unique_count - 1]) != 0)
+			names->list.item[unique_count++] = names->list.item[i];
+	names->list.count = unique_count;
 }
 
 /* If a manifest names a segment twice, the last entry counts. */

@@ -83,7 +83,7 @@ static size_t event_hash(const struct sl_v3_event *event)
 
 static void drop_equal_events(struct sl_session *session)
 {
-	size_t capacity = 64, kept = 0;
+	size_t capacity = 64, kept_count = 0;
 
 	while (capacity < session->count * 2)
 		capacity *= 2;
@@ -98,10 +98,10 @@ static void drop_equal_events(struct sl_session *session)
 			at = (at + 1) & (capacity - 1);
 		if (slots[at])
 			continue;
-		session->events[kept] = session->events[i];
-		slots[at] = (uint32_t)++kept;
+		session->events[kept_count] = session->events[i];
+		slots[at] = (uint32_t)++kept_count;
 	}
-	session->count = kept;
+	session->count = kept_count;
 	free(slots);
 }
 

@@ -507,7 +507,7 @@ static bool legacy_metadata(struct sl_arena *arena, const struct sl_value *raw, 
 static void drop_identity(struct sl_value *metadata)
 {
 	struct sl_member *members = (struct sl_member *)metadata->members;
-	uint32_t kept = 0;
+	uint32_t kept_count = 0;
 
 	for (uint32_t i = 0; i < metadata->count; i++) {
 		bool drop = strcmp(members[i].key, "session_id") == 0;
@@ -515,9 +515,9 @@ static void drop_identity(struct sl_value *metadata)
 		for (int k = 0; k < SL_IDENTITY_FIELDS; k++)
 			drop = drop || strcmp(members[i].key, sl_identity_names[k]) == 0;
 		if (!drop)
-			members[kept++] = members[i];
+			members[kept_count++] = members[i];
 	}
-	metadata->count = kept;
+	metadata->count = kept_count;
 }
 
 static struct sl_value legacy_free(const struct sl_value *raw, const struct sl_value *total, const struct sl_value *used)

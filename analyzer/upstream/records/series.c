@@ -28,18 +28,18 @@ static int by_number(const void *a, const void *b)
 static void collect_ranks(struct sl_session_series *series, const struct sl_session *session, struct sl_arena *arena)
 {
 	int32_t *ranks = sl_arena_alloc(arena, (session->count + 1) * sizeof(*ranks));
-	size_t count = 0, kept = 0;
+	size_t count = 0, unique_count = 0;
 
 	for (size_t i = 0; i < session->count; i++)
 		if (count == 0 || ranks[count - 1] != session->events[i].rank)
 			ranks[count++] = session->events[i].rank;
 	qsort(ranks, count, sizeof(*ranks), by_number);
 	for (size_t i = 0; i < count; i++)
-		if (i == 0 || ranks[i] != ranks[kept - 1])
-			ranks[kept++] = ranks[i];
-	series->ranks = sl_arena_alloc(arena, (kept + 1) * sizeof(*series->ranks));
-	series->rank_count = kept;
-	for (size_t i = 0; i < kept; i++)
+		if (i == 0 || ranks[i] != ranks[unique_count - 1])
+			ranks[unique_count++] = ranks[i];
+	series->ranks = sl_arena_alloc(arena, (unique_count + 1) * sizeof(*series->ranks));
+	series->rank_count = unique_count;
+	for (size_t i = 0; i < unique_count; i++)
 		series->ranks[i].rank = ranks[i];
 }
 
