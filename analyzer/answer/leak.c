@@ -48,12 +48,12 @@ static const char *step_word(char out[80], const struct sl_process *process)
 }
 
 /* "50 MiB", "a context", "2 contexts" */
-static void put_amount(char *out, size_t size, const struct sl_leak_line *line, double amount)
+static void put_amount(char *out, size_t size, const struct sl_leak_line *leak_line, double amount)
 {
 	double whole = floor(amount + 0.5);
-	const char *noun = sl_leak_words_noun(line->track->kind, whole != 1);
+	const char *noun = sl_leak_words_noun(leak_line->track->kind, whole != 1);
 
-	if (!line->count_only)
+	if (!leak_line->count_only)
 		snprintf(out, size, "%s", SL_ANSWER_SIZE(sl_stats_bytes(amount + 0.5)));
 	else if (whole <= 1)
 		snprintf(out, size, "%s %s", strchr("aeiou", *noun) ? "an" : "a", noun);
@@ -61,13 +61,13 @@ static void put_amount(char *out, size_t size, const struct sl_leak_line *line, 
 		snprintf(out, size, "%.0f %s", whole, noun);
 }
 
-void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line)
+void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *leak_line)
 {
-	struct sl_leak_pace pace = sl_leak_words_pace(process, line);
+	struct sl_leak_pace pace = sl_leak_words_pace(process, leak_line);
 	char amount[120], word[80], time[SL_FORMAT_BYTES];
 	const char *step = step_word(word, process);
 
-	put_amount(amount, sizeof(amount), line, pace.amount);
+	put_amount(amount, sizeof(amount), leak_line, pace.amount);
 	if (pace.steps == 1)
 		snprintf(out, size, "%s of every %s", amount, step);
 	else if (pace.steps > 0 && pace.whole && pace.steps < 2.5)
@@ -76,7 +76,8 @@ void sl_make_pace(char *out, size_t size, const struct sl_process *process, cons
 		snprintf(out, size, "%s every %.0f %s%s", amount, pace.steps, step, step[strlen(step) - 1] == 's' ? "es" : "s");
 	else if (pace.steps > 0 || pace.at_once || !process->model->recording.has_times ||
 		 !process->model->recording.follows_process || pace.ns < 1e6)
-		snprintf(out, size, "%s", line->bytes != SL_UNKNOWN && line->bytes ? SL_ANSWER_SIZE(line->bytes) : amount);
+		snprintf(out, size, "%s",
+			 leak_line->bytes != SL_UNKNOWN && leak_line->bytes ? SL_ANSWER_SIZE(leak_line->bytes) : amount);
 	else
 		snprintf(out, size, "%s every %s", amount, sl_format_duration(time, sl_stats_bytes(pace.ns)));
 }
@@ -120,57 +121,58 @@ static void say_full(struct sl_answer *answer, const struct sl_process *process,
 }
 
 /* Stacks through that line whose activations were held at the peak. */
-static unsigned paths_of(struct sl_process *process, const struct sl_leak_line *line)
+static unsigned paths_of(struct sl_process *process, const struct sl_leak_line *leak_line)
 {
 	const struct sl_model *model = process->model;
 	unsigned paths = 0;
 
 	for (size_t i = 0; i < model->sites.count; i++)
-		paths += model->sites.item[i].device == line->track->device &&
+		paths += model->sites.item[i].device == leak_line->track->device &&
 			 sl_model_blocks_at_peak(model, &model->sites.item[i]) &&
 			 sl_roles_of(process, &model->sites.item[i]) == SL_ROLE_ACTIVATIONS &&
-			 sl_place_key(process, model->sites.item[i].stack) == sl_place_key(process, line->track->stack);
+			 sl_place_key(process, model->sites.item[i].stack) == sl_place_key(process, leak_line->track->stack);
 	return paths;
 }
 
 /* True: each step leaves several activations of one line, by several calls below it: their graph is held, not one result. */
-static bool is_graph(struct sl_process *process, const struct sl_leak_line *line)
+static bool is_graph(struct sl_process *process, const struct sl_leak_line *leak_line)
 {
-	return line->blocks == line->births && line->bursts && line->track->kind == SL_KIND_block &&
-	       sl_roles_of_track(process, line->track) == SL_ROLE_ACTIVATIONS &&
-	       (line->births >= SL_FEW * line->bursts || paths_of(process, line) >= SL_FEW);
+	return leak_line->blocks == leak_line->births && leak_line->bursts && leak_line->track->kind == SL_KIND_block &&
+	       sl_roles_of_track(process, leak_line->track) == SL_ROLE_ACTIVATIONS &&
+	       (leak_line->births >= SL_FEW * leak_line->bursts || paths_of(process, leak_line) >= SL_FEW);
 }
 
 /* "all 3 960 tensors that it made are still held at the end, 2.92 GiB" */
-static void say_kept(struct sl_answer *answer, struct sl_process *process, const struct sl_leak_line *line, const char *subject)
+static void say_kept(struct sl_answer *answer, struct sl_process *process, const struct sl_leak_line *leak_line,
+		     const char *subject)
 {
 	char births[SL_FORMAT_BYTES], size[48] = "", thread[200], label[200];
-	const char *noun = sl_leak_words_noun(line->track->kind, line->births != 1);
+	const char *noun = sl_leak_words_noun(leak_line->track->kind, leak_line->births != 1);
 	const char *state = !process->model->recording.follows_process ? "still held at the end of the window"
-			    : line->left_blocks			       ? "never freed"
+			    : leak_line->left_blocks		       ? "never freed"
 			    : sl_leak_words_in_turns(process)	       ? "freed only as each process ended"
 								       : "freed only as the program ended";
 
-	sl_format_count(births, line->births);
-	if (line->bytes != SL_UNKNOWN && line->bytes)
-		snprintf(size, sizeof(size), ", %s", SL_ANSWER_SIZE(line->bytes));
-	if (line->blocks == line->births)
+	sl_format_count(births, leak_line->births);
+	if (leak_line->bytes != SL_UNKNOWN && leak_line->bytes)
+		snprintf(size, sizeof(size), ", %s", SL_ANSWER_SIZE(leak_line->bytes));
+	if (leak_line->blocks == leak_line->births)
 		sl_answer_say(answer, SL_LABEL_WHY, "all %s %s that %s made were %s%s.", births, noun, subject, state, size);
 	else
-		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(line->blocks), births,
+		sl_answer_say(answer, SL_LABEL_WHY, "%s of the %s %s that %s made were %s%s.", SL_NUMBER(leak_line->blocks), births,
 			      noun, subject, state, size);
-	sl_leak_words_label(label, sizeof(label), process, line);
+	sl_leak_words_label(label, sizeof(label), process, leak_line);
 	if (label[0]) /* ", in forward" */
 		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", label + strspn(label, ", "));
-	sl_leak_words_thread(thread, sizeof(thread), process, line);
+	sl_leak_words_thread(thread, sizeof(thread), process, leak_line);
 	if (thread[0])
 		sl_answer_say(answer, SL_LABEL_WHY, "They are %s.", thread + strspn(thread, ", "));
-	if (line->young)
+	if (leak_line->young)
 		sl_answer_say(answer, SL_LABEL_OPEN,
 			      "whether it is a queue that fills faster than it is emptied: most are no older than those it freed");
-	else if (line->larger)
+	else if (leak_line->larger)
 		sl_answer_say(answer, SL_LABEL_WHY, "Each is larger than the one before: a buffer grows, and its old block stays.");
-	if (*sl_leak_words_cut(process, line))
+	if (*sl_leak_words_cut(process, leak_line))
 		sl_answer_say(answer, SL_LABEL_NOTE, "the stacks are cut: --stack-depth 256 may show who called");
 }
 
@@ -337,21 +339,22 @@ static bool say_leak(struct sl_make *make, struct sl_answer *answer, struct sl_p
 static void add_kept(struct sl_make *make, struct sl_leak_list_place *place)
 {
 	struct sl_process *process = &make->report->processes[place->process];
-	const struct sl_leak_line *line = place->leak_line;
-	struct sl_answer *answer = begin_leak(make, place, "leak.growing", line->bytes, line->track->device);
+	const struct sl_leak_line *leak_line = place->leak_line;
+	struct sl_answer *answer = begin_leak(make, place, "leak.growing", leak_line->bytes, leak_line->track->device);
 	bool has_holder;
 
-	sl_answer_figure(answer, "kept", line->bytes == SL_UNKNOWN ? "objects" : "bytes",
-			 line->bytes == SL_UNKNOWN ? line->amount : (double)line->bytes);
-	sl_answer_figure(answer, "pace", line->count_only ? "objects" : "bytes", sl_leak_words_pace(process, line).amount);
-	sl_answer_judged(answer, "made", "blocks", (double)line->births, "at least", SL_KEEPING_BIRTHS);
-	if (line->bursts)
-		sl_answer_judged(answer, "in", "calls", (double)line->bursts, "at least", SL_KEEPING_CALLS);
-	if (line->confidence > 0)
-		sl_answer_judged(answer, "chance", "over_all_lines", 1 - line->confidence, "below", SL_KEEPING_LEVEL);
-	has_holder = say_leak(make, answer, process, line, place);
-	say_full(answer, process, line->track->device);
-	end_leak(make, answer, place, line->track->device, has_holder);
+	sl_answer_figure(answer, "kept", leak_line->bytes == SL_UNKNOWN ? "objects" : "bytes",
+			 leak_line->bytes == SL_UNKNOWN ? leak_line->amount : (double)leak_line->bytes);
+	sl_answer_figure(answer, "pace", leak_line->count_only ? "objects" : "bytes",
+			 sl_leak_words_pace(process, leak_line).amount);
+	sl_answer_judged(answer, "made", "blocks", (double)leak_line->births, "at least", SL_KEEPING_BIRTHS);
+	if (leak_line->bursts)
+		sl_answer_judged(answer, "in", "calls", (double)leak_line->bursts, "at least", SL_KEEPING_CALLS);
+	if (leak_line->confidence > 0)
+		sl_answer_judged(answer, "chance", "over_all_lines", 1 - leak_line->confidence, "below", SL_KEEPING_LEVEL);
+	has_holder = say_leak(make, answer, process, leak_line, place);
+	say_full(answer, process, leak_line->track->device);
+	end_leak(make, answer, place, leak_line->track->device, has_holder);
 }
 
 /* "a.py:4, a.py:5 and more": sets `was_printed` of each. */
@@ -563,16 +566,16 @@ static void say_held(struct sl_answer *answer, struct sl_process *process, const
 }
 
 /* The largest of each process. */
-static void add_held(struct sl_make *make, struct sl_process *process, const struct sl_leak_line *line)
+static void add_held(struct sl_make *make, struct sl_process *process, const struct sl_leak_line *leak_line)
 {
 	struct sl_answer *answer = sl_answer_add(make->to, SL_WORD_HELD, "memory.held");
 
 	answer->process = (int)(process - make->report->processes);
-	answer->device = line->track->device;
-	answer->bytes = line->bytes;
-	sl_answer_figure(answer, "kept", "bytes", (double)line->bytes);
-	say_held(answer, process, line);
-	sl_make_next(make, answer, line->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
+	answer->device = leak_line->track->device;
+	answer->bytes = leak_line->bytes;
+	sl_answer_figure(answer, "kept", "bytes", (double)leak_line->bytes);
+	say_held(answer, process, leak_line);
+	sl_make_next(make, answer, leak_line->left_blocks ? "tree --at end" : "tree --at peak", "the lines that hold it");
 }
 
 /* True: a request there was refused, for which it had to slow down. */
@@ -663,11 +666,11 @@ static void add_all_held(struct sl_make *make)
 		struct sl_process *process = &make->report->processes[i];
 
 		for (size_t k = 0; k < process->leaks_by_line.count; k++) {
-			const struct sl_leak_line *line = &process->leaks_by_line.item[k];
+			const struct sl_leak_line *leak_line = &process->leaks_by_line.item[k];
 
-			if (line->verdict == SL_KEPT_HELD && line->bytes != SL_UNKNOWN &&
-			    !leaks_at(make, process, line->track->stack)) {
-				add_held(make, process, line);
+			if (leak_line->verdict == SL_KEPT_HELD && leak_line->bytes != SL_UNKNOWN &&
+			    !leaks_at(make, process, leak_line->track->stack)) {
+				add_held(make, process, leak_line);
 				break;
 			}
 		}

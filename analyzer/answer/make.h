@@ -132,7 +132,7 @@ void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struc
 /* "a.py:4, a.py:5 and more": a leaking line and those that leak with it; sets `was_printed` of each.  NULL: it leaks alone. */
 const char *sl_make_together(struct sl_make *make, size_t first);
 /* "2 MiB of every training step", "3 MiB every 20 steps"; one line of the program. */
-void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *line);
+void sl_make_pace(char *out, size_t size, const struct sl_process *process, const struct sl_leak_line *leak_line);
 /* found.c: findings that have no file of their own. */
 void sl_make_findings(struct sl_make *make);
 /* Gives the finding its text and advice, if an analysis left them to this room and it has none. */

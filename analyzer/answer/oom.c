@@ -321,26 +321,27 @@ static void tell_limit(struct error *e)
 
 static void tell_grew(struct error *e)
 {
-	const struct sl_leak_line *line = e->leak_line;
+	const struct sl_leak_line *leak_line = e->leak_line;
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	char pace[200], output[64];
 	bool own = sl_process_own(e->process, frames, e->story->stack) > 0;
 	bool fixed = own && sl_source_keeps_output(e->process->report->source, e->process->trace, &frames[0], output);
-	bool heads = !fixed && e->has_holder && line && sl_make_heads(&e->holder, line->bytes);
+	bool heads = !fixed && e->has_holder && leak_line && sl_make_heads(&e->holder, leak_line->bytes);
 
-	if (line && !fixed) /* a library's loop is none of the program's */
-		sl_make_pace(pace, sizeof(pace), e->process, line);
+	if (leak_line && !fixed) /* a library's loop is none of the program's */
+		sl_make_pace(pace, sizeof(pace), e->process, leak_line);
 	else
 		snprintf(pace, sizeof(pace), "%s", e->bytes);
 	HEAD(e, "%s keeps %s until the card is full", heads ? e->holder.variable : e->at, pace);
 	if (e->story->count > 1)
 		WHY(e, "%llu lines leak, %s together, most of it %s%s.", (unsigned long long)e->story->count, e->bytes,
 		    heads ? "at " : "here", heads ? e->at : "");
-	else if (line && line->bytes > e->story->bytes)
-		WHY(e, "%s had kept %s by then, and %s in the end.", heads ? e->at : "it", e->bytes, SL_ANSWER_SIZE(line->bytes));
-	else if (line)
-		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(line->blocks), SL_NUMBER(line->births),
-		    heads ? e->at : "it", SL_ANSWER_SIZE(line->bytes));
+	else if (leak_line && leak_line->bytes > e->story->bytes)
+		WHY(e, "%s had kept %s by then, and %s in the end.", heads ? e->at : "it", e->bytes,
+		    SL_ANSWER_SIZE(leak_line->bytes));
+	else if (leak_line)
+		WHY(e, "%s of %s blocks that %s made were still held, %s.", SL_NUMBER(leak_line->blocks),
+		    SL_NUMBER(leak_line->births), heads ? e->at : "it", SL_ANSWER_SIZE(leak_line->bytes));
 	if (fixed) /* what keeps it is the library's */
 		FIX(e, "leave out %s=True at %s, or call it for fewer inputs at once", output, e->at);
 	else
