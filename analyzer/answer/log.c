@@ -61,7 +61,7 @@ static const char *value_of(const struct subject *subject, const char *name)
 #define OF(name)	    log->figure[SL_LOG_##name]
 #define IF(is_known, value) ((is_known) ? (value) : SL_LOG_UNKNOWN)
 	const struct sl_log *log = subject->log;
-	const struct sl_log_said *facts = subject->f ? &subject->f->said : &log->said;
+	const struct sl_log_facts *facts = subject->f ? &subject->f->facts : &log->facts;
 	uint64_t asked = OF(asked), outside = subject->f ? sl_log_outside(subject->f) : 0, others = sl_log_others(facts);
 	int index = sl_log_index(name, strlen(name));
 	unsigned largest = 0;
@@ -184,7 +184,7 @@ static void put_card(struct subject *subject)
 
 	if (!subject->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
 		return;
-	sum = allocated + unused + free + sl_log_others(&subject->f->said);
+	sum = allocated + unused + free + sl_log_others(&subject->f->facts);
 	if (sum > total)
 		return;
 	subject->answer->table.total = total;
@@ -192,10 +192,10 @@ static void put_card(struct subject *subject)
 	sl_answer_row(subject->answer, allocated, "tensors", NULL);
 	if (unused)
 		sl_answer_row(subject->answer, unused, "unused", "reserved by PyTorch");
-	for (unsigned i = 0; i < subject->f->said.others && i < 4; i++)
+	for (unsigned i = 0; i < subject->f->facts.others && i < 4; i++)
 		sl_answer_row_bare(
-			subject->answer, subject->f->said.other[i].bytes,
-			sl_answers_text(subject->answer->of, "process %llu", (unsigned long long)subject->f->said.other[i].pid),
+			subject->answer, subject->f->facts.other[i].bytes,
+			sl_answers_text(subject->answer->of, "process %llu", (unsigned long long)subject->f->facts.other[i].pid),
 			NULL);
 	context = sl_log_minus(figure[SL_LOG_process], allocated + unused);
 	if (context <= total - sum) {
@@ -283,8 +283,9 @@ static void name_who(struct subject *subject)
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 {
 	struct sl_answers *answers = sl_answers_new();
-	struct subject subject = {.log = log, .f = log->told};
-	uint64_t device = log->told ? log->told->said.figure[SL_LOG_device] : SL_LOG_UNKNOWN, total = log->figure[SL_LOG_total];
+	struct subject subject = {.log = log, .f = log->main_failure};
+	uint64_t device = log->main_failure ? log->main_failure->facts.figure[SL_LOG_device] : SL_LOG_UNKNOWN,
+		 total = log->figure[SL_LOG_total];
 
 	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s line%s", name, log->program ? " of " : "", log->program ?: "",
 					 SL_NUMBER(log->written), log->written == 1 ? "" : "s");

@@ -46,8 +46,8 @@ void sl_card_free(struct sl_card *card)
 	*card = (struct sl_card){0};
 }
 
-/* The bytes of whole characters at the beginning of a longer text, at most `most`. */
-static size_t beginning_of(const char *text, size_t most)
+/* The bytes of whole characters at the beginning of a longer text, at most `limit`. */
+static size_t beginning_of(const char *text, size_t limit)
 {
 	size_t size = 0;
 
@@ -55,7 +55,7 @@ static size_t beginning_of(const char *text, size_t most)
 		unsigned step = sl_utf8_sequence(text + size, SL_UTF8_SEQUENCE);
 
 		step = step ? step : 1;
-		if (size + step > most)
+		if (size + step > limit)
 			return size;
 		size += step;
 	}

@@ -15,7 +15,7 @@
 
 #define METRICS_OF_ONE (SL_CARD_METRICS / SL_MEASURE_OF_COUNT) /* the largest of each sort */
 
-static int64_t known(uint64_t value)
+static int64_t or_minus_one(uint64_t value)
 {
 	return value > INT64_MAX ? -1 : (int64_t)value;
 }
@@ -26,10 +26,10 @@ static int64_t known(uint64_t value)
 static const char *metadata(const struct sl_report *report, const char *key)
 {
 	const struct sl_header *header = &report->processes[0].trace->header;
-	const struct sl_metadata *said = sl_defs_metadata(report->processes[0].model->defs, key);
+	const struct sl_metadata *entry = sl_defs_metadata(report->processes[0].model->defs, key);
 
-	if (said)
-		return said->value;
+	if (entry)
+		return entry->value;
 	for (unsigned i = 0; i < header->metadata_count; i++)
 		if (!strcmp(header->metadata[i].name, key))
 			return header->metadata[i].value;
@@ -88,8 +88,8 @@ static void take_identity(struct sl_card *card, const struct sl_report *report)
 	card->status = status_of(report);
 	card->commit_id = sl_card_keep(card, metadata(report, "commit") ?: metadata(report, "git.commit"));
 	card->branch = sl_card_keep(card, metadata(report, "git.branch"));
-	card->started_ns = report->started_unix_ns ? known(report->started_unix_ns) : -1;
-	card->ended_ns = report->ended_unix_ns ? known(report->ended_unix_ns) : -1;
+	card->started_ns = report->started_unix_ns ? or_minus_one(report->started_unix_ns) : -1;
+	card->ended_ns = report->ended_unix_ns ? or_minus_one(report->ended_unix_ns) : -1;
 }
 
 /* ---- figures */
@@ -140,7 +140,7 @@ static void take_metrics(struct sl_card *card, struct sl_report *report)
 	sl_measures_take(&measures, report);
 	for (size_t i = 0; i < measures.list.count; i++) {
 		const struct sl_measure *measure = &measures.list.item[i];
-		int64_t bytes = measure->unknown ? -1 : known(measure->bytes);
+		int64_t bytes = measure->unknown ? -1 : or_minus_one(measure->bytes);
 
 		if (measure->of == SL_MEASURE_TOTAL) {
 			if (total_of(card, measure->key))
@@ -189,12 +189,12 @@ static void add_metadata(struct sl_card *card, struct sl_map *met, const struct 
 	struct sl_arena arena = {0};
 
 	for (size_t i = 0; i < defs->metadata.count + header->metadata_count; i++) {
-		bool told = i >= defs->metadata.count;
-		const struct sl_pair *given = told ? &header->metadata[i - defs->metadata.count] : NULL;
+		bool from_header = i >= defs->metadata.count;
+		const struct sl_pair *given = from_header ? &header->metadata[i - defs->metadata.count] : NULL;
 
 		add_once(card, met, SL_NAME_META,
-			 sl_arena_printf(&arena, "%s=%s", told ? given->name : defs->metadata.item[i].key,
-					 told ? given->value ?: "" : defs->metadata.item[i].value));
+			 sl_arena_printf(&arena, "%s=%s", from_header ? given->name : defs->metadata.item[i].key,
+					 from_header ? given->value ?: "" : defs->metadata.item[i].value));
 	}
 	sl_arena_free(&arena);
 }
@@ -311,7 +311,7 @@ struct sl_log *sl_card_read_log(const char *path, struct stat *st)
 
 void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char *source, int64_t ended_ns)
 {
-	const struct sl_log_failure *told = log->told;
+	const struct sl_log_failure *failure = log->main_failure;
 	bool fails = log->verdict >= SL_LOG_VERDICT_host_memory;
 	struct sl_answers *answers = sl_answer_log(log, source ? sl_paths_name(source) : "log");
 	char text[300];
@@ -330,14 +330,14 @@ void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char
 	card->severity = log->verdict ? fails ? "critical" : "info" : NULL;
 	card->ended_ns = ended_ns;
 	card->ooms = log->verdict == SL_LOG_VERDICT_host_memory ? 0 : log->count;
-	for (unsigned i = 0; told && i < told->trace.frames; i++) {
-		const char *file = sl_paths_name(told->trace.frame[i].file);
+	for (unsigned i = 0; failure && i < failure->trace.frames; i++) {
+		const char *file = sl_paths_name(failure->trace.frame[i].file);
 
-		snprintf(text, sizeof(text), "%s:%" PRIu32, file, told->trace.frame[i].line);
+		snprintf(text, sizeof(text), "%s:%" PRIu32, file, failure->trace.frame[i].line);
 		sl_card_add_name(card, SL_NAME_PLACE, text);
 		sl_card_add_name(card, SL_NAME_FILE, file);
-		if (*told->trace.frame[i].function)
-			sl_card_add_name(card, SL_NAME_FUNCTION, told->trace.frame[i].function);
+		if (*failure->trace.frame[i].function)
+			sl_card_add_name(card, SL_NAME_FUNCTION, failure->trace.frame[i].function);
 	}
 }
 

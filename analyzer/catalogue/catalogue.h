@@ -172,8 +172,8 @@ struct sl_query_node {
 	int name;	 /* enum sl_name_kind, or SL_NAME_CARD + field */
 	enum sl_query_session session;
 	const char *text;
-	bool begins;	     /* of WORDS: the last word is the beginning of one */
-	int64_t least, most; /* of EQUAL with a number, both included */
+	bool begins;	  /* of WORDS: the last word is the beginning of one */
+	int64_t min, max; /* of EQUAL with a number, both included */
 };
 
 /* All zeroes is the query that every run answers. */
@@ -297,9 +297,9 @@ struct sl_store_file {
 	const char *path;
 	int64_t size, changed_ns;
 };
-/* *known: the file was read in its present state and was not being written then.  `each` gets the runs that came from it. */
+/* *unchanged: the file was read in its present state and was not being written then.  `each` gets the runs that came from it. */
 typedef void sl_store_each_run(void *context, int64_t run);
-bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known, sl_store_each_run *each,
+bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *unchanged, sl_store_each_run *each,
 			 void *context);
 bool sl_store_file_put(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count);
 /*

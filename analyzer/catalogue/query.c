@@ -110,7 +110,7 @@ static struct value take_value(struct parser *p)
 }
 
 /* The instant at which a year, month, day, minute or second begins, and at which the next one begins. */
-static bool date_span(const char *text, int64_t *least, int64_t *most)
+static bool date_span(const char *text, int64_t *min, int64_t *max)
 {
 	static const char *const forms[] = {
 		"%Y-%m-%d %H:%M:%S", "%Y-%m-%dT%H:%M:%S", "%Y-%m-%d %H:%M", "%Y-%m-%dT%H:%M", "%Y-%m-%d", "%Y-%m", "%Y"};
@@ -136,8 +136,8 @@ static bool date_span(const char *text, int64_t *least, int64_t *most)
 		to = utc ? timegm(&next) : mktime(&next);
 		if (tm.tm_mday != day) /* the 31st of February */
 			return false;
-		*least = (int64_t)from * 1000000000;
-		*most = (int64_t)to * 1000000000 - 1;
+		*min = (int64_t)from * 1000000000;
+		*max = (int64_t)to * 1000000000 - 1;
 		return true;
 	}
 	return false;
@@ -158,28 +158,27 @@ static bool ago(const char *text, int64_t now_ns, int64_t *time_ns)
 	return true;
 }
 
-static bool number_span(struct parser *p, const struct sl_card_field *field, const struct value *value, int64_t *least,
-			int64_t *most)
+static bool number_span(struct parser *p, const struct sl_card_field *field, const struct value *value, int64_t *min, int64_t *max)
 {
 	uint64_t bytes = 0;
 	char *end;
 
 	if (field->type == SL_CARD_TIME) {
-		if (date_span(value->text, least, most))
+		if (date_span(value->text, min, max))
 			return true;
-		if (ago(value->text, p->now_ns, least)) {
-			*most = *least;
+		if (ago(value->text, p->now_ns, min)) {
+			*max = *min;
 			return true;
 		}
 		fail(p, value->at, "\"%.40s\" is no time: 2026-11-21, \"2026-11-21 10:30\", or -7d", value->text);
 		return false;
 	}
 	if (field->type == SL_CARD_BYTES && sl_size_parse(value->text, &bytes) && bytes <= INT64_MAX) {
-		*least = *most = (int64_t)bytes;
+		*min = *max = (int64_t)bytes;
 		return true;
 	}
 	if (field->type == SL_CARD_COUNT && strspn(value->text, "0123456789") == strlen(value->text) && strlen(value->text) < 19) {
-		*least = *most = strtoll(value->text, &end, 10);
+		*min = *max = strtoll(value->text, &end, 10);
 		return true;
 	}
 	fail(p, value->at, field->type == SL_CARD_BYTES ? "\"%.40s\" is no size: 40GiB, 512M" : "\"%.40s\" is no number",
@@ -203,21 +202,21 @@ static int negate(struct parser *p, int node)
 
 static int number_term(struct parser *p, int field, enum relation relation, const struct value *value)
 {
-	struct sl_query_node node = {.op = SL_QUERY_EQUAL, .field = field, .least = INT64_MIN, .most = INT64_MAX};
-	int64_t least, most;
+	struct sl_query_node node = {.op = SL_QUERY_EQUAL, .field = field, .min = INT64_MIN, .max = INT64_MAX};
+	int64_t min, max;
 
-	if (!number_span(p, &sl_card_fields[field], value, &least, &most))
+	if (!number_span(p, &sl_card_fields[field], value, &min, &max))
 		return 0;
 	if (relation == LESS)
-		node.most = least - 1;
+		node.max = min - 1;
 	else if (relation == LESS_OR_EQUAL)
-		node.most = most;
+		node.max = max;
 	else if (relation == MORE)
-		node.least = most + 1;
+		node.min = max + 1;
 	else
-		node.least = least;
+		node.min = min;
 	if (relation == CONTAINS || relation == EQUAL || relation == UNEQUAL)
-		node.most = most;
+		node.max = max;
 	return relation == UNEQUAL ? negate(p, add(p, node)) : add(p, node);
 }
 
@@ -258,8 +257,8 @@ static int session_term(struct parser *p, unsigned which, enum relation relation
 
 	if (relation > UNEQUAL)
 		fail(p, value->at, "%s can only be compared with : or =", session_fields[which]);
-	node.least = strtol(value->text, &end, 10);
-	if (which != SL_QUERY_SESSION_ID && (*end || node.least < 0))
+	node.min = strtol(value->text, &end, 10);
+	if (which != SL_QUERY_SESSION_ID && (*end || node.min < 0))
 		fail(p, value->at, "\"%.40s\" is no number", value->text);
 	return relation == UNEQUAL ? negate(p, add(p, node)) : add(p, node);
 }

@@ -73,15 +73,15 @@ static bool state_of(const char *path, struct sl_store_file *file)
 }
 
 /* By absolute path, so that a catalogue means the same from every folder. */
-static bool is_known(struct sl_scan *scan, const char *path, bool *known)
+static bool is_known(struct sl_scan *scan, const char *path, bool *unchanged)
 {
 	char *whole = realpath(path, NULL);
 	struct sl_store_file file;
 	bool fine = true;
 
-	*known = false;
+	*unchanged = false;
 	if (whole && state_of(whole, &file))
-		fine = sl_store_file_known(scan->store, &file, known, found, scan);
+		fine = sl_store_file_known(scan->store, &file, unchanged, found, scan);
 	free(whole);
 	return fine;
 }
@@ -161,8 +161,8 @@ static bool learn(struct sl_scan *scan, struct sl_images *run_images, char *cons
 
 struct others {
 	struct paths *paths;
-	const struct sl_map *here; /* those that were found this time */
-	char *outside;		   /* an existing path that we may not read */
+	const struct sl_map *found_now; /* those that were found this time */
+	char *outside;			/* an existing path that we may not read */
 };
 
 static bool add_known(void *context, const char *path)
@@ -171,7 +171,7 @@ static bool add_known(void *context, const char *path)
 	struct stat st;
 	int file = sl_paths_open_regular(path, &st);
 
-	if (file >= 0 && !sl_map_find(others->here, path))
+	if (file >= 0 && !sl_map_find(others->found_now, path))
 		add_path(others->paths, path);
 	else if (file < 0 && errno == EACCES && !others->outside)
 		others->outside = strdup(path);
@@ -209,17 +209,17 @@ static struct by_run by_run(const struct sl_images *images)
 	return by;
 }
 
-static void add_here(struct sl_map *here, const char *path)
+static void add_found(struct sl_map *found_now, const char *path)
 {
 	char *whole = realpath(path, NULL);
 
 	if (whole)
-		*sl_map_at(here, whole) = 1;
+		*sl_map_at(found_now, whole) = 1;
 	free(whole);
 }
 
 /* The files of an image.  True: it is a part of a summary, which other files complete. */
-static bool list_image(const struct sl_image *image, struct before *before, struct paths *paths, struct sl_map *here)
+static bool list_image(const struct sl_image *image, struct before *before, struct paths *paths, struct sl_map *found_now)
 {
 	size_t first = paths->count;
 
@@ -234,7 +234,7 @@ static bool list_image(const struct sl_image *image, struct before *before, stru
 	if (image->summary)
 		add_path(paths, image->summary);
 	for (size_t i = first; i < paths->count; i++)
-		add_here(here, paths->item[i]);
+		add_found(found_now, paths->item[i]);
 	return image->listing.size;
 }
 
@@ -244,15 +244,15 @@ static bool list_image(const struct sl_image *image, struct before *before, stru
  */
 static struct sl_images take_images(struct sl_images *images, const unsigned *which, unsigned count)
 {
-	struct sl_images taken = {.images = sl_memory_must(calloc(count + 1, sizeof(*taken.images))), .image_count = count};
+	struct sl_images moved = {.images = sl_memory_must(calloc(count + 1, sizeof(*moved.images))), .image_count = count};
 
 	for (unsigned i = 0; i < count; i++) {
 		struct sl_image *image = &images->images[which[i]];
 
-		taken.images[i] = *image;
+		moved.images[i] = *image;
 		*image = (struct sl_image){.summary = image->summary};
 	}
-	return taken;
+	return moved;
 }
 
 /* A run with at least one unknown file; its other processes were read before. */
@@ -263,16 +263,16 @@ static bool learn_run(struct sl_scan *scan, struct sl_images *images, unsigned n
 	struct paths paths = {0}, more = {0};
 	struct before before = {0};
 	struct runs runs = {0};
-	struct sl_images taken = {0};
-	struct sl_map here = {0};
-	struct others others = {&more, &here, NULL};
+	struct sl_images moved = {0};
+	struct sl_map found_now = {0};
+	struct others others = {&more, &found_now, NULL};
 	int64_t run = 0;
 	char *source = NULL;
 	bool fine = sl_store_find(scan->store, id, &run), part = false;
 
 	scan->nameless = false;
 	for (unsigned i = 0; i < count; i++)
-		part |= list_image(&images->images[which[i]], &before, &paths, &here);
+		part |= list_image(&images->images[which[i]], &before, &paths, &found_now);
 	fine = fine && (!run || sl_store_files(scan->store, run, add_known, &others));
 	source = paths.count ? folder_of(paths.item[0]) : NULL;
 	if (others.outside) {
@@ -285,15 +285,15 @@ static bool learn_run(struct sl_scan *scan, struct sl_images *images, unsigned n
 		for (size_t i = 0; i < more.count; i++)
 			add_path(&paths, more.item[i]);
 		if (!part && !more.count)
-			taken = take_images(images, which, count);
-		fine = learn(scan, taken.image_count ? &taken : NULL, paths.item, (unsigned)paths.count, id, source, &runs);
+			moved = take_images(images, which, count);
+		fine = learn(scan, moved.image_count ? &moved : NULL, paths.item, (unsigned)paths.count, id, source, &runs);
 	} else if (fine && paths.count)
 		sl_escape_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.item[0]);
 	fine = fine && put_files(scan, &before, &runs);
 	free(source);
 	free(others.outside);
 	SL_DROP(&runs);
-	sl_map_free(&here);
+	sl_map_free(&found_now);
 	forget(&before);
 	free_paths(&paths);
 	free_paths(&more);
@@ -385,13 +385,13 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 	sl_images_group(&images);
 	by = by_run(&images);
 	for (unsigned i = images.run_count; i-- && fine;) {
-		struct sl_images taken = {0};
+		struct sl_images moved = {0};
 
 		if (!*images.runs[i].id)
 			continue;
 		if (!images.copies.count) /* report warnings about the pack once per run in it */
-			taken = take_images(&images, &by.images[by.at[i]], by.at[i + 1] - by.at[i]);
-		fine = learn(scan, taken.image_count ? &taken : NULL, &path, 1, images.runs[i].id, whole, &runs);
+			moved = take_images(&images, &by.images[by.at[i]], by.at[i + 1] - by.at[i]);
+		fine = learn(scan, moved.image_count ? &moved : NULL, &path, 1, images.runs[i].id, whole, &runs);
 	}
 	if (!images.image_count)
 		sl_escape_print(stderr, "stormlog-analyze: %s: no pack of a run\n", path);
@@ -410,11 +410,11 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 
 static bool take_fresh(struct sl_scan *scan, const char *path, struct paths *fresh)
 {
-	bool known;
+	bool unchanged;
 
-	if (!is_known(scan, path, &known))
+	if (!is_known(scan, path, &unchanged))
 		return false;
-	if (!known)
+	if (!unchanged)
 		add_path(fresh, path);
 	return true;
 }
@@ -457,7 +457,7 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 {
 	struct sl_images images = {.packs_apart = true};
 	struct paths fresh = {0}, packs = {0};
-	bool fine = true, known;
+	bool fine = true, unchanged;
 	size_t named;
 
 	sl_archive_go_on();
@@ -482,8 +482,8 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 	sl_images_free(&images);
 	fine = fine && (!fresh.count || learn_loose(scan, &fresh));
 	for (size_t i = 0; i < packs.count && fine; i++) {
-		fine = is_known(scan, packs.item[i], &known);
-		if (fine && !known)
+		fine = is_known(scan, packs.item[i], &unchanged);
+		if (fine && !unchanged)
 			fine = learn_file(scan, packs.item[i], i < named);
 	}
 	free_paths(&fresh);

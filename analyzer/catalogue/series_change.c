@@ -105,11 +105,11 @@ static size_t in_a_row(size_t alike, size_t count)
 static bool lasts(const struct level *level, const double *values, size_t left, size_t before)
 {
 	double side = *values > level->median ? 1 : -1;
-	size_t known = left - 2 < SEVEN ? left - 2 : SEVEN, as_far = 0;
+	size_t following = left - 2 < SEVEN ? left - 2 : SEVEN, as_far = 0;
 
-	for (size_t i = 2; i < 2 + known; i++)
+	for (size_t i = 2; i < 2 + following; i++)
 		as_far += side * (values[i] - level->median) > level->far;
-	return before < FEW ? as_far == known : 3 * as_far >= 2 * known;
+	return before < FEW ? as_far == following : 3 * as_far >= 2 * following;
 }
 
 /*
@@ -137,12 +137,12 @@ static bool is_beyond_all(const struct level *level, const double *values, size_
 }
 
 /* The least and the most of values. */
-static void range_of(const double *values, size_t count, double *least, double *most)
+static void range_of(const double *values, size_t count, double *min, double *max)
 {
-	*least = *most = values[0];
+	*min = *max = values[0];
 	for (size_t i = 1; i < count; i++) {
-		*least = fmin(*least, values[i]);
-		*most = fmax(*most, values[i]);
+		*min = fmin(*min, values[i]);
+		*max = fmax(*max, values[i]);
 	}
 }
 
@@ -153,16 +153,16 @@ static void range_of(const double *values, size_t count, double *least, double *
  */
 static bool is_a_step(const struct level *level, const double *values, size_t left, size_t before)
 {
-	double least[2], most[2], step, floor = fmax(level->least, SHARE * fabs(level->median));
+	double min[2], max[2], step, floor = fmax(level->least, SHARE * fabs(level->median));
 
 	if (before < REPEATED || left < REPEATS || fabs(values[0] - values[-1]) <= floor)
 		return false;
-	range_of(values, left < SEVEN ? left : SEVEN, &least[1], &most[1]);
-	if (most[1] - least[1] > HARDLY * fabs(values[0] - values[-1])) /* the step is no higher; `before` may be long */
+	range_of(values, left < SEVEN ? left : SEVEN, &min[1], &max[1]);
+	if (max[1] - min[1] > HARDLY * fabs(values[0] - values[-1])) /* the step is no higher; `before` may be long */
 		return false;
-	range_of(values - before, before, &least[0], &most[0]);
-	step = fmax(least[1] - most[0], least[0] - most[1]);
-	return step > floor && fmax(most[0] - least[0], most[1] - least[1]) <= HARDLY * step;
+	range_of(values - before, before, &min[0], &max[0]);
+	step = fmax(min[1] - max[0], min[0] - max[1]);
+	return step > floor && fmax(max[0] - min[0], max[1] - min[1]) <= HARDLY * step;
 }
 
 /* What is known of a change at the first of `left` values; `before` values of the same level are in front of them. */

@@ -126,15 +126,15 @@ static bool put_names(struct sl_store *store, int64_t run, const struct sl_card 
 static bool put_metric(struct sl_store *store, int64_t run, const struct sl_card_metric *metric)
 {
 	bool made;
-	int64_t known = number_of(store, "SELECT metric FROM metrics WHERE sort=? AND key=?",
-				  "INSERT INTO metrics(sort, key) VALUES(?, ?) RETURNING metric",
-				  (struct sl_store_value[]){text(metric->of), text(metric->key)}, &made);
+	int64_t id = number_of(store, "SELECT metric FROM metrics WHERE sort=? AND key=?",
+			       "INSERT INTO metrics(sort, key) VALUES(?, ?) RETURNING metric",
+			       (struct sl_store_value[]){text(metric->of), text(metric->key)}, &made);
 
-	return known &&
+	return id &&
 	       run_with(store, "UPDATE metrics SET what=?2 WHERE metric=?1 AND what IS NOT ?2",
-			(struct sl_store_value[]){number(known), text(metric->what)}) &&
+			(struct sl_store_value[]){number(id), text(metric->what)}) &&
 	       run_with(store, "INSERT OR REPLACE INTO held(metric, run, bytes) VALUES(?, ?, ?)",
-			(struct sl_store_value[]){number(known), number(run), number(metric->bytes)});
+			(struct sl_store_value[]){number(id), number(run), number(metric->bytes)});
 }
 
 static bool put_session(struct sl_store *store, int64_t run, const struct sl_card_session *session)
@@ -245,7 +245,7 @@ static bool put_file(struct sl_store *store, const struct sl_store_file *file, c
 		store,
 		"INSERT INTO files(path, size, changed_ns) VALUES(?, ?, ?) ON CONFLICT(path) DO UPDATE SET size=excluded.size,"
 		" changed_ns=excluded.changed_ns RETURNING file");
-	int64_t known;
+	int64_t id;
 
 	if (!statement)
 		return false;
@@ -254,13 +254,13 @@ static bool put_file(struct sl_store *store, const struct sl_store_file *file, c
 	sqlite3_bind_int64(statement, 3, file->changed_ns);
 	if (sl_store_step(store, statement) != SQLITE_ROW)
 		return false;
-	known = sqlite3_column_int64(statement, 0);
+	id = sqlite3_column_int64(statement, 0);
 	sqlite3_reset(statement);
-	if (!of_run(store, "DELETE FROM parts WHERE file=?", known))
+	if (!of_run(store, "DELETE FROM parts WHERE file=?", id))
 		return false;
 	for (size_t i = 0; i < count; i++)
 		if (!run_with(store, "INSERT OR IGNORE INTO parts(file, run) VALUES(?, ?)",
-			      (struct sl_store_value[]){number(known), number(runs[i])}))
+			      (struct sl_store_value[]){number(id), number(runs[i])}))
 			return false;
 	return true;
 }

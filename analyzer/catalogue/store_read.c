@@ -177,7 +177,7 @@ static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *q
 		if (node->session == SL_QUERY_SESSION_ID)
 			store_bind_kept(statement, (*at)++, node->text);
 		else
-			sqlite3_bind_int64(statement, (*at)++, node->least);
+			sqlite3_bind_int64(statement, (*at)++, node->min);
 		return;
 	case SL_QUERY_BEGINS:
 		sl_store_bind_text(statement, (*at)++, node->text);
@@ -189,8 +189,8 @@ static void bind_node(sqlite3_stmt *statement, int *at, const struct sl_query *q
 			store_bind_kept(statement, (*at)++, node->text);
 			return;
 		}
-		sqlite3_bind_int64(statement, (*at)++, node->least);
-		sqlite3_bind_int64(statement, (*at)++, node->most);
+		sqlite3_bind_int64(statement, (*at)++, node->min);
+		sqlite3_bind_int64(statement, (*at)++, node->max);
 		return;
 	}
 }
@@ -520,7 +520,7 @@ bool sl_store_names(struct sl_store *store, const char *begins, int64_t limit, s
 
 /* ---- files and notes */
 
-bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *known, sl_store_each_run *each,
+bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *unchanged, sl_store_each_run *each,
 			 void *context)
 {
 	sqlite3_stmt *statement =
@@ -528,7 +528,7 @@ bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *fil
 					" WHERE path=? AND size=? AND changed_ns=? ORDER BY status='running'");
 	int code;
 
-	*known = false;
+	*unchanged = false;
 	if (!statement)
 		return false;
 	sl_store_bind_text(statement, 1, file->path);
@@ -537,7 +537,7 @@ bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *fil
 	while ((code = sl_store_step(store, statement)) == SQLITE_ROW) {
 		const char *status = sl_store_text(statement, 1);
 
-		*known = !status || strcmp(status, "running") != 0;
+		*unchanged = !status || strcmp(status, "running") != 0;
 		if (sqlite3_column_type(statement, 0) == SQLITE_INTEGER)
 			each(context, sqlite3_column_int64(statement, 0));
 	}

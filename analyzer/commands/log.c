@@ -37,7 +37,7 @@ bool sl_logs_refuse(char *const *paths)
 
 void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 {
-	const struct sl_log_failure *f = log->told;
+	const struct sl_log_failure *f = log->main_failure;
 	const struct sl_log_frame *frame = f && f->trace.frames ? &f->trace.frame[f->trace.frames - 1] : NULL;
 	char text[300];
 	bool ledger = false;
@@ -47,7 +47,7 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 	sl_json_string(j, "verdict", sl_log_verdicts[log->verdict]);
 	sl_json_string(j, "cause", sl_log_causes[log->cause]);
 	sl_json_string(j, "program", log->program);
-	sl_json_known_uint(j, "device", f ? f->said.figure[SL_LOG_device] : SL_LOG_UNKNOWN);
+	sl_json_known_uint(j, "device", f ? f->facts.figure[SL_LOG_device] : SL_LOG_UNKNOWN);
 	sl_json_known(j, "rank", f ? f->from.rank : -1);
 	sl_json_known(j, "first_rank", f ? f->from.rank : -1);
 	sl_json_uint(j, "count", log->count);
@@ -57,10 +57,10 @@ void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 			sl_json_known_uint(j, text, f ? log->figure[i] : SL_LOG_UNKNOWN);
 	}
 	sl_json_array(j, "others");
-	for (unsigned i = 0; f && i < f->said.others; i++) {
+	for (unsigned i = 0; f && i < f->facts.others; i++) {
 		sl_json_object(j, NULL);
-		sl_json_uint(j, "pid", f->said.other[i].pid);
-		sl_json_uint(j, "bytes", f->said.other[i].bytes);
+		sl_json_uint(j, "pid", f->facts.other[i].pid);
+		sl_json_uint(j, "bytes", f->facts.other[i].bytes);
 		sl_json_end(j);
 	}
 	sl_json_end(j);

@@ -203,7 +203,7 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 	char kind = name[size] == ':' ? name[size + 1] : 0;
 	int index = sl_log_index(name, size);
 	double value, scale = kind == 'f' ? 1e6 : kind == 'M' ? 0x1p20 : kind == 'G' ? 0x1p30 : 1;
-	struct sl_log_said *said = &match->said;
+	struct sl_log_facts *facts = &match->facts;
 
 	*pattern = end + 1;
 	at = skip_blanks(at);
@@ -211,7 +211,7 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 		to = kind == 'w' ? at + strcspn(at, " \n") : seek(at, end + 1);
 		for (size = to ? (size_t)(to - at) : 0; size && is_blank(at[size - 1]); size--)
 			;
-		snprintf(said->text[index - SL_LOG_FIGURE_COUNT], SL_LOG_LONGEST, "%.*s", (int)size, at);
+		snprintf(facts->text[index - SL_LOG_FIGURE_COUNT], SL_LOG_LONGEST, "%.*s", (int)size, at);
 		return to;
 	}
 	at = read_number(at, &value);
@@ -221,10 +221,10 @@ static const char *read_field(const char **pattern, const char *at, struct sl_lo
 		return at;
 	/* what is negative or larger than any memory is an overflow, or a library's "no limit" */
 	value = value * scale + (kind == 'i' ? 0 : 0.5);
-	said->figure[index] = value >= 0 && value < TOO_LARGE ? (uint64_t)value : SL_LOG_UNKNOWN;
-	if (index == SL_LOG_other && SL_LOG_KNOWN(said->figure[index]) && said->others < SL_LOG_OTHERS) {
-		said->other[said->others].pid = said->figure[SL_LOG_pid];
-		said->other[said->others++].bytes = said->figure[SL_LOG_other];
+	facts->figure[index] = value >= 0 && value < TOO_LARGE ? (uint64_t)value : SL_LOG_UNKNOWN;
+	if (index == SL_LOG_other && SL_LOG_KNOWN(facts->figure[index]) && facts->others < SL_LOG_OTHERS) {
+		facts->other[facts->others].pid = facts->figure[SL_LOG_pid];
+		facts->other[facts->others++].bytes = facts->figure[SL_LOG_other];
 	}
 	return at;
 }
@@ -287,7 +287,7 @@ bool sl_log_match(const char *at, struct sl_log_match *match)
 			continue;
 		*match = (struct sl_log_match){.row = row, .end = at};
 		match->sure = row->means != SL_LOG_SAY && !strchr(row->pattern, '!');
-		memset(match->said.figure, 0xff, sizeof(match->said.figure));
+		memset(match->facts.figure, 0xff, sizeof(match->facts.figure));
 		if (follow(row->pattern, row->pattern + strlen(row->pattern), at, match) || match->sure)
 			return true;
 	}

@@ -36,45 +36,46 @@ static uint64_t held_of(const struct sl_log_failure *f)
  */
 static void find_itself(struct sl_log_failure *f)
 {
-	struct sl_log_said *said = &f->said;
-	uint64_t held = held_of(f);
-	unsigned best = said->others;
+	struct sl_log_facts *facts = &f->facts;
+	uint64_t held_bytes = held_of(f);
+	unsigned best = facts->others;
 
 	if (SL_LOG_KNOWN(OF(f, process)) || !SL_LOG_KNOWN(OF(f, allocated)))
 		return;
-	for (unsigned i = 0; i < said->others; i++)
-		if (said->other[i].bytes >= held - held / 256 &&
-		    (best == said->others || said->other[i].bytes < said->other[best].bytes))
+	for (unsigned i = 0; i < facts->others; i++)
+		if (facts->other[i].bytes >= held_bytes - held_bytes / 256 &&
+		    (best == facts->others || facts->other[i].bytes < facts->other[best].bytes))
 			best = i;
-	if (best == said->others)
+	if (best == facts->others)
 		return;
-	OF(f, process) = said->other[best].bytes;
-	said->others--;
-	memmove(&said->other[best], &said->other[best + 1], (said->others - best) * sizeof(said->other[0]));
+	OF(f, process) = facts->other[best].bytes;
+	facts->others--;
+	memmove(&facts->other[best], &facts->other[best + 1], (facts->others - best) * sizeof(facts->other[0]));
 }
 
-uint64_t sl_log_others(const struct sl_log_said *said)
+uint64_t sl_log_others(const struct sl_log_facts *facts)
 {
 	uint64_t sum = 0;
 
-	for (unsigned i = 0; i < said->others; i++)
-		sum += said->other[i].bytes;
+	for (unsigned i = 0; i < facts->others; i++)
+		sum += facts->other[i].bytes;
 	return sum;
 }
 
 uint64_t sl_log_outside(const struct sl_log_failure *f)
 {
-	uint64_t process = sl_log_known_or(OF(f, process), 0), held = held_of(f);
+	uint64_t process = sl_log_known_or(OF(f, process), 0), held_bytes = held_of(f);
 
 	if (!SL_LOG_KNOWN(OF(f, free)) || !SL_LOG_KNOWN(OF(f, allocated)))
 		return 0;
-	held = sl_log_others(&f->said) + (process > held ? process : held); /* a driver that cannot tell says 0 bytes */
-	return sl_log_known_or(sl_log_minus(OF(f, total), OF(f, free) + held), 0);
+	held_bytes = sl_log_others(&f->facts) +
+		     (process > held_bytes ? process : held_bytes); /* a driver that cannot tell says 0 bytes */
+	return sl_log_known_or(sl_log_minus(OF(f, total), OF(f, free) + held_bytes), 0);
 }
 
 static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct sl_log_failure *f)
 {
-	const char *component = f->said.text[SL_LOG_TEXT_component];
+	const char *component = f->facts.text[SL_LOG_TEXT_component];
 	uint64_t asked = OF(f, asked), weights = OF(log, weights);
 
 	if (*component)
@@ -91,11 +92,11 @@ static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct 
 static enum sl_log_cause cause_of_figures(const struct sl_log_failure *f)
 {
 	uint64_t asked = OF(f, asked), free = OF(f, free), total = OF(f, total), allocated = sl_log_known_or(OF(f, allocated), 0),
-		 unused = sl_log_known_or(OF(f, unallocated), 0), others = sl_log_others(&f->said),
+		 unused = sl_log_known_or(OF(f, unallocated), 0), others = sl_log_others(&f->facts),
 		 limit = sl_log_known_or(OF(f, allowed), OF(f, limit));
 
 	if (!SL_LOG_KNOWN(asked))
-		return *f->said.text[SL_LOG_TEXT_shape] ? SL_LOG_CAUSE_card_full_by_own_tensors : SL_LOG_CAUSE_figureless;
+		return *f->facts.text[SL_LOG_TEXT_shape] ? SL_LOG_CAUSE_card_full_by_own_tensors : SL_LOG_CAUSE_figureless;
 	if (SL_LOG_KNOWN(total) && asked > total)
 		return SL_LOG_CAUSE_request_larger_than_card;
 	if (SL_LOG_KNOWN(total) && (allocated > total || sl_log_known_or(OF(f, process), 0) > total + total / 64))
@@ -190,7 +191,8 @@ static enum sl_log_verdict verdict_of(const struct sl_log *log, const struct sl_
 /* What the failure says, and what the server said of itself: its parts of the failing device, where it names devices. */
 static void take_figures(struct sl_log *log)
 {
-	const uint64_t *own = (log->told ? &log->told->said : &log->said)->figure, *parts = log->said.figure, *on;
+	const uint64_t *own = (log->main_failure ? &log->main_failure->facts : &log->facts)->figure, *parts = log->facts.figure,
+		       *on;
 	uint64_t device = own[SL_LOG_device], *figure = log->figure;
 
 	on = log->on[device < SL_LOG_DEVICES ? device : 0].figure;
@@ -200,8 +202,8 @@ static void take_figures(struct sl_log *log)
 		figure[i] = i <= SL_LOG_unallocated /* of the card at the error: the server's account is of another moment */
 				    ? own[i]
 				    : sl_log_known_or(own[i],
-						      (i < SL_LOG_weights || i > SL_LOG_non_torch ? log->said.figure : parts)[i]);
-	if (log->told && log->form == SL_LOG_FORM_trtllm)
+						      (i < SL_LOG_weights || i > SL_LOG_non_torch ? log->facts.figure : parts)[i]);
+	if (log->main_failure && log->form == SL_LOG_FORM_trtllm)
 		figure[SL_LOG_weights] =
 			sl_log_known_or(sl_log_minus(own[SL_LOG_before], own[SL_LOG_after]), figure[SL_LOG_weights]);
 	figure[SL_LOG_weights] = sl_log_known_or(figure[SL_LOG_weights], sl_log_minus(parts[SL_LOG_before], parts[SL_LOG_after]));
@@ -220,7 +222,7 @@ void sl_log_judge(struct sl_log *log)
 		find_itself(&log->failure[i]);
 		log->count += !log->failure[i].handled;
 	}
-	log->told = f = first_failure(log);
+	log->main_failure = f = first_failure(log);
 	if (f) {
 		log->form = f->row->form ?: SL_LOG_FORM_host; /* a launcher knows the signal alone */
 		log->cause = cause_of(log, f);
@@ -242,7 +244,7 @@ struct sl_log *sl_log_new(void)
 {
 	struct sl_log *log = sl_memory_must(calloc(1, sizeof(*log)));
 
-	memset(log->said.figure, 0xff, sizeof(log->said.figure));
+	memset(log->facts.figure, 0xff, sizeof(log->facts.figure));
 	for (unsigned i = 0; i < SL_LOG_DEVICES; i++)
 		memset(log->on[i].figure, 0xff, sizeof(log->on[i].figure));
 	return log;

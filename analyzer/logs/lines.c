@@ -168,11 +168,11 @@ static size_t take_lines(struct reader *reader, char *at, size_t size, bool last
 
 static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, bool little, bool last)
 {
-	size_t taken, done;
+	size_t consumed, done;
 
 	reader->wide = sl_memory_must(realloc(reader->wide, reader->size + 2 * size + 1)); /* two bytes are three at most */
-	for (taken = 0; taken + 2 <= size; taken += 2) {
-		unsigned unit = (unsigned)at[taken + little] << 8 | at[taken + !little];
+	for (consumed = 0; consumed + 2 <= size; consumed += 2) {
+		unsigned unit = (unsigned)at[consumed + little] << 8 | at[consumed + !little];
 
 		if (unit != 0xfeff)
 			reader->size = (size_t)(sl_utf8_put(reader->wide + reader->size, unit) - reader->wide);
@@ -180,7 +180,7 @@ static size_t take_utf16(struct reader *reader, const uint8_t *at, size_t size, 
 	done = take_lines(reader, reader->wide, reader->size, last);
 	reader->size -= done;
 	memmove(reader->wide, reader->wide + done, reader->size);
-	return taken;
+	return consumed;
 }
 
 const char *sl_log_lines(FILE *file, sl_log_each *each, void *context, const char *shown, uint64_t *lines)

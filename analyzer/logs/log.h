@@ -97,7 +97,7 @@ struct sl_log_row {
 #define SL_LOG_LONGEST 224 /* bytes of a text */
 
 /* What a sentence says, or the sentences of one failure. */
-struct sl_log_said {
+struct sl_log_facts {
 	uint64_t figure[SL_LOG_FIGURE_COUNT];
 	char text[SL_LOG_TEXT_COUNT][SL_LOG_LONGEST]; /* "": not said */
 	unsigned others;
@@ -133,7 +133,7 @@ struct sl_log_origin {
 struct sl_log_failure {
 	const struct sl_log_row *row; /* of the heaviest form */
 	enum sl_log_cause cause;      /* of a row; SL_LOG_CAUSE_none: it follows from the figures */
-	struct sl_log_said said;
+	struct sl_log_facts facts;
 	struct sl_log_origin from;
 	uint64_t last;		    /* line of the text */
 	unsigned file;		    /* number of the text */
@@ -146,24 +146,24 @@ struct sl_log_failure {
 struct sl_log {
 	struct sl_log_failure failure[SL_LOG_FAILURES];
 	unsigned failures, files;
-	uint64_t lines;			       /* parts that were read: carriage returns and JSON make several of a line */
-	uint64_t written;		       /* lines of the files */
-	struct sl_log_said said;	       /* of the servers; the first sentence counts */
-	struct sl_log_said on[SL_LOG_DEVICES]; /* the same, where a device is named */
-	uint64_t idle;			       /* bit n: nvidia-smi's table shows card n without use */
-	char command[1000];		       /* the program's own, where the text shows it; "" */
-	enum sl_log_form server, warned;       /* the server that printed it, and the first warning */
-	uint64_t last[SL_LOG_MEANS];	       /* the last line of each meaning, from 1 */
-	uint64_t last_exception;	       /* 0: none */
-	bool conf;			       /* PyTorch's text advises expandable_segments */
+	uint64_t lines;				/* parts that were read: carriage returns and JSON make several of a line */
+	uint64_t written;			/* lines of the files */
+	struct sl_log_facts facts;		/* of the servers; the first sentence counts */
+	struct sl_log_facts on[SL_LOG_DEVICES]; /* the same, where a device is named */
+	uint64_t idle;				/* bit n: nvidia-smi's table shows card n without use */
+	char command[1000];			/* the program's own, where the text shows it; "" */
+	enum sl_log_form server, warned;	/* the server that printed it, and the first warning */
+	uint64_t last[SL_LOG_MEANS];		/* the last line of each meaning, from 1 */
+	uint64_t last_exception;		/* 0: none */
+	bool conf;				/* PyTorch's text advises expandable_segments */
 	/* after sl_log_judge: */
 	enum sl_log_form form;
 	enum sl_log_cause cause;
 	enum sl_log_verdict verdict;
-	const struct sl_log_failure *told; /* the failure to tell; NULL: none */
+	const struct sl_log_failure *main_failure; /* the failure to tell; NULL: none */
 	unsigned count;
 	const char *program;		      /* NULL: not known */
-	uint64_t figure[SL_LOG_FIGURE_COUNT]; /* of `told`, and of the servers where it lacks a setting or part */
+	uint64_t figure[SL_LOG_FIGURE_COUNT]; /* of `main_failure`, and of the servers where it lacks a setting or part */
 };
 
 struct sl_log *sl_log_new(void); /* to be freed */
@@ -185,7 +185,7 @@ void sl_log_judge(struct sl_log *log);
 /* Reads and judges them, - is standard input, as ranks of one run; to be freed.  NULL: the reason was printed. */
 struct sl_log *sl_log_of(char *const *paths, bool quiet);
 
-uint64_t sl_log_others(const struct sl_log_said *said); /* bytes of the other processes that the text names */
+uint64_t sl_log_others(const struct sl_log_facts *facts); /* bytes of the other processes that the text names */
 /* Bytes of the card that neither the process nor one that the text names holds; 0: the text does not tell. */
 uint64_t sl_log_outside(const struct sl_log_failure *failure);
 

@@ -8,7 +8,7 @@
 #define SL_LOG_WORD   "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_." SL_LOG_DIGITS
 
 #define SL_LOG_IS_DIGIT(c) ((c) >= '0' && (c) <= '9')
-#define OF(that, name)	   ((that)->said.figure[SL_LOG_##name]) /* what a log or failure says */
+#define OF(that, name)	   ((that)->facts.figure[SL_LOG_##name]) /* what a log or failure says */
 
 enum sl_log_severity { SL_LOG_PLAIN, SL_LOG_INFO, SL_LOG_WARNING, SL_LOG_ERROR };
 
@@ -38,7 +38,7 @@ struct sl_log_match {
 	const struct sl_log_row *row;
 	const char *end; /* as far as the text matches */
 	bool sure;	 /* what the row must have was there */
-	struct sl_log_said said;
+	struct sl_log_facts facts;
 };
 
 #define SL_LOG_SPARE 64 /* bytes that are there behind a text's end */

@@ -125,9 +125,9 @@ static void take_source(struct sl_log_frame *frame, const struct sl_log_line *li
  */
 static bool take_words(struct stack *stack, const struct sl_log_line *line, size_t at, const struct sl_log_match *match)
 {
-	const struct sl_log_said *said = &match->said;
-	const char *file = said->text[SL_LOG_TEXT_file], *colon = strrchr(file, ':'), *py = line->text + at, *behind = match->end;
-	uint64_t cell = said->figure[SL_LOG_cell], number = said->figure[SL_LOG_line];
+	const struct sl_log_facts *facts = &match->facts;
+	const char *file = facts->text[SL_LOG_TEXT_file], *colon = strrchr(file, ':'), *py = line->text + at, *behind = match->end;
+	uint64_t cell = facts->figure[SL_LOG_cell], number = facts->figure[SL_LOG_line];
 	size_t size = strlen(file);
 	struct sl_log_frame *inner = &stack->inner;
 	char name[32];
@@ -153,7 +153,7 @@ static bool take_words(struct stack *stack, const struct sl_log_line *line, size
 		if (!*inner->file || stack->ended || !SL_LOG_KNOWN(number))
 			return false;
 		inner->line = (uint32_t)number;
-		COPY(inner->source, said->text[SL_LOG_TEXT_source]);
+		COPY(inner->source, facts->text[SL_LOG_TEXT_source]);
 		return true;
 	}
 	if (stack->ended)
@@ -163,7 +163,7 @@ static bool take_words(struct stack *stack, const struct sl_log_line *line, size
 	stack->ended = false;
 	*inner = (struct sl_log_frame){.line = (uint32_t)number};
 	snprintf(inner->file, sizeof(inner->file), "%.*s", (int)size, file);
-	COPY(inner->function, said->text[SL_LOG_TEXT_function]);
+	COPY(inner->function, facts->text[SL_LOG_TEXT_function]);
 	return true;
 }
 
@@ -265,7 +265,7 @@ static const char *look_ahead(struct reader *reader, const struct sl_log_line *l
 }
 
 /* Adds to `a` what it does not say. */
-static void add_said(struct sl_log_said *a, const struct sl_log_said *b)
+static void add_facts(struct sl_log_facts *a, const struct sl_log_facts *b)
 {
 	for (unsigned i = 0; i < SL_LOG_FIGURE_COUNT; i++)
 		a->figure[i] = sl_log_known_or(a->figure[i], b->figure[i]);
@@ -281,21 +281,21 @@ static void add_said(struct sl_log_said *a, const struct sl_log_said *b)
 static void take_facts(struct sl_log *log, const struct sl_log_match *match)
 {
 	static const enum sl_log_figure lasting[] = {SL_LOG_allocated, SL_LOG_limit, SL_LOG_batch}; /* the last word counts */
-	const uint64_t *figure = match->said.figure;
+	const uint64_t *figure = match->facts.figure;
 	enum sl_log_form form = match->row->form;
 
 	for (unsigned i = 0; i < SL_COUNT(lasting); i++)
-		log->said.figure[lasting[i]] = sl_log_known_or(figure[lasting[i]], log->said.figure[lasting[i]]);
-	add_said(&log->said, &match->said);
+		log->facts.figure[lasting[i]] = sl_log_known_or(figure[lasting[i]], log->facts.figure[lasting[i]]);
+	add_facts(&log->facts, &match->facts);
 	if (figure[SL_LOG_device] < SL_LOG_DEVICES)
-		add_said(&log->on[figure[SL_LOG_device]], &match->said);
+		add_facts(&log->on[figure[SL_LOG_device]], &match->facts);
 	if (form && match->row->means != SL_LOG_HARMLESS && sl_log_forms[form].weight >= sl_log_forms[log->server].weight)
 		log->server = form;
 }
 
 static bool is_equal(const struct sl_log_failure *a, const struct sl_log_failure *b, enum sl_log_figure figure)
 {
-	uint64_t one = a->said.figure[figure], other = b->said.figure[figure];
+	uint64_t one = a->facts.figure[figure], other = b->facts.figure[figure];
 
 	return one == other || !SL_LOG_KNOWN(one) || !SL_LOG_KNOWN(other);
 }
@@ -324,15 +324,15 @@ static bool is_copy(const struct sl_log_failure *a, const struct sl_log_failure 
 static void merge(struct sl_log_failure *a, const struct sl_log_failure *b)
 {
 	bool heavier = sl_log_forms[b->row->form].weight > sl_log_forms[a->row->form].weight;
-	struct sl_log_said said = a->said;
+	struct sl_log_facts facts = a->facts;
 	struct sl_log_trace trace = a->trace.frames ? a->trace : b->trace;
 
 	if (heavier) {
 		a->row = b->row;
-		a->said = b->said;
+		a->facts = b->facts;
 	}
 	if (heavier || is_equal(a, b, SL_LOG_asked)) /* a later request does not change the figures of the first one */
-		add_said(&a->said, heavier ? &said : &b->said);
+		add_facts(&a->facts, heavier ? &facts : &b->facts);
 	if (heavier || a->cause == SL_LOG_CAUSE_none || a->cause == SL_LOG_CAUSE_figureless)
 		a->cause = b->cause ?: a->cause;
 	trace.doing = a->trace.doing ?: b->trace.doing;
@@ -378,7 +378,7 @@ static void add_failure(struct reader *reader, const struct stack *stack, const 
 			const struct sl_log_match *match)
 {
 	struct sl_log *log = reader->log;
-	struct sl_log_failure failure = {match->row, match->row->cause, match->said, line->from, line->number, log->files};
+	struct sl_log_failure failure = {match->row, match->row->cause, match->facts, line->from, line->number, log->files};
 
 	failure.late = log->last[SL_LOG_SERVE] > 0;
 	failure.from.rank = line->from.rank < 0 ? reader->rank_of_file : line->from.rank;

@@ -124,7 +124,7 @@ static int64_t run_before(struct sl_store *store, const struct sl_card *card)
 
 	sl_course_project(&query, card->project);
 	query.nodes[1] =
-		(struct sl_query_node){.op = SL_QUERY_EQUAL, .field = sl_card_field("when"), .least = 0, .most = card->started_ns};
+		(struct sl_query_node){.op = SL_QUERY_EQUAL, .field = sl_card_field("when"), .min = 0, .max = card->started_ns};
 	query.nodes[2] = (struct sl_query_node){.op = SL_QUERY_AND, .left = 0, .right = 1};
 	query.count = 3;
 	query.root = 2;
