@@ -17,7 +17,7 @@
 
 static _Thread_local uint64_t charged_ns; /* this thread's processor time up to here has been charged */
 
-static double told(const char *name, double usual)
+static double setting(const char *name, double usual)
 {
 	const char *text = getenv(name);
 	char *end;
@@ -46,7 +46,7 @@ uint64_t sl_budget_size(int fd)
 
 void sl_budget_begin(struct sl_budget *budget, uint64_t bytes)
 {
-	double seconds = told("STORMLOG_READ_SECONDS", SECONDS + (double)bytes / 1e6);
+	double seconds = setting("STORMLOG_READ_SECONDS", SECONDS + (double)bytes / 1e6);
 
 	*budget = (struct sl_budget){.left_ns = (uint64_t)(seconds * 1e9)};
 }
@@ -58,27 +58,27 @@ void sl_budget_resume(void)
 
 bool sl_budget_spent(struct sl_budget *budget)
 {
-	uint64_t before = charged_ns, taken;
+	uint64_t before = charged_ns, spent;
 
 	sl_budget_resume();
-	taken = charged_ns - before;
-	budget->left_ns -= taken < budget->left_ns ? taken : budget->left_ns;
+	spent = charged_ns - before;
+	budget->left_ns -= spent < budget->left_ns ? spent : budget->left_ns;
 	return !budget->left_ns;
 }
 
 uint64_t sl_budget_files(void)
 {
-	return (uint64_t)told("STORMLOG_READ_FILES", FILES);
+	return (uint64_t)setting("STORMLOG_READ_FILES", FILES);
 }
 
 uint64_t sl_budget_kept(uint64_t bytes_on_disk)
 {
-	return (uint64_t)(told("STORMLOG_READ_MEGABYTES", KEPT + KEPT_EACH * (double)bytes_on_disk / 1e6) * 1e6);
+	return (uint64_t)(setting("STORMLOG_READ_MEGABYTES", KEPT + KEPT_EACH * (double)bytes_on_disk / 1e6) * 1e6);
 }
 
 static uint64_t written(uint64_t bytes_on_disk, double each)
 {
-	return (uint64_t)(told("STORMLOG_WRITE_MEGABYTES", WRITTEN + each * (double)bytes_on_disk / 1e6) * 1e6);
+	return (uint64_t)(setting("STORMLOG_WRITE_MEGABYTES", WRITTEN + each * (double)bytes_on_disk / 1e6) * 1e6);
 }
 
 uint64_t sl_budget_written(uint64_t bytes_on_disk)

@@ -12,12 +12,12 @@
 static inline void sl_exact_refuse(char **argv, const char *letters, const struct option *table)
 {
 	const char *slash = strrchr(argv[0], '/');
-	bool known = optopt && optopt < 256 && strchr(letters, optopt);
+	bool is_known = optopt && optopt < 256 && strchr(letters, optopt);
 
 	for (; table->name; table++)
-		known |= optopt && table->val == optopt;
+		is_known |= optopt && table->val == optopt;
 	sl_escape_print(stderr, "%s: %s %s; --help lists the options\n", slash ? slash + 1 : argv[0], argv[optind - 1],
-			known ? "needs a value" : "is no option");
+			is_known ? "needs a value" : "is no option");
 }
 
 /* getopt_long, which returns '?' after a message for a long option that is only the beginning of a name in the table. */

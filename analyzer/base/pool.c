@@ -44,7 +44,7 @@ struct stripe {
 };
 
 struct room {
-	atomic_uint_fast64_t held, most, files; /* bytes; most: 0 until computed; files: size of the run's files on disk */
+	atomic_uint_fast64_t held_bytes, limit, files; /* bytes; limit: 0 until computed; files: size of the run's files on disk */
 };
 
 /* A pool of its own (sl_pool_new) has one stripe, since one thread at a time uses it. */
@@ -76,7 +76,7 @@ void sl_pool_leave(void)
 		stripes[i].count = stripes[i].room = 0;
 	}
 	if (inside == 1)
-		shared.held = shared.most = shared.files = 0;
+		shared.held_bytes = shared.limit = shared.files = 0;
 	inside--;
 	pthread_mutex_unlock(&door);
 }
@@ -113,35 +113,35 @@ void sl_pool_allow(uint64_t bytes_on_disk)
 	struct room *room = room_of();
 
 	room->files += bytes_on_disk;
-	room->most = 0;
+	room->limit = 0;
 }
 
-static uint64_t most_of(struct room *room)
+static uint64_t limit_of(struct room *room)
 {
-	uint64_t most = room->most;
+	uint64_t limit = room->limit;
 
-	if (!most)
-		room->most = most = sl_budget_kept(room->files);
-	return most;
+	if (!limit)
+		room->limit = limit = sl_budget_kept(room->files);
+	return limit;
 }
 
 uint64_t sl_pool_megabytes(void)
 {
-	return most_of(room_of()) / 1000000;
+	return limit_of(room_of()) / 1000000;
 }
 
 uint64_t sl_pool_held(void)
 {
-	return room_of()->held;
+	return room_of()->held_bytes;
 }
 
 bool sl_pool_take(size_t size)
 {
 	struct room *room = room_of();
-	bool fits = room->held + size <= most_of(room);
+	bool fits = room->held_bytes + size <= limit_of(room);
 
 	if (fits)
-		room->held += size;
+		room->held_bytes += size;
 	refused += !fits;
 	return fits;
 }
@@ -246,7 +246,7 @@ static const void *keep(const void *bytes, size_t size, uint64_t hash, bool at_a
 	if (stored)
 		return stored;
 	if (at_any_rate)
-		room_of()->held += size + sizeof(struct entry);
+		room_of()->held_bytes += size + sizeof(struct entry);
 	else if (!sl_pool_take(size + sizeof(struct entry)))
 		return NULL;
 	pthread_mutex_lock(&stripe->lock);

@@ -35,20 +35,20 @@ void sl_terminal_reading(const char *path, uint64_t done, uint64_t bytes)
 struct sl_terminal sl_terminal_here(void)
 {
 	const char *no_colour = getenv("NO_COLOR"), *columns = getenv("COLUMNS"), *term = getenv("TERM");
-	struct sl_terminal here = {.out = stdout, .columns = 80};
+	struct sl_terminal terminal = {.out = stdout, .columns = 80};
 	struct winsize size;
 	bool tty = isatty(STDOUT_FILENO);
 
 	setlocale(LC_CTYPE, "");
-	here.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
-	here.colour = tty && !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
+	terminal.ascii = strcmp(nl_langinfo(CODESET), "UTF-8") != 0;
+	terminal.colour = tty && !(no_colour && *no_colour) && !(term && !strcmp(term, "dumb"));
 	if (columns && atoi(columns) >= COLUMNS_MIN)
-		here.columns = (unsigned)atoi(columns);
+		terminal.columns = (unsigned)atoi(columns);
 	else if (tty && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) && size.ws_col >= COLUMNS_MIN)
-		here.columns = size.ws_col;
-	if (here.columns > SL_TERMINAL_COLUMNS_MAX)
-		here.columns = SL_TERMINAL_COLUMNS_MAX;
-	return here;
+		terminal.columns = size.ws_col;
+	if (terminal.columns > SL_TERMINAL_COLUMNS_MAX)
+		terminal.columns = SL_TERMINAL_COLUMNS_MAX;
+	return terminal;
 }
 
 static bool begins(unsigned char c)

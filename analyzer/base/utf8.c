@@ -76,12 +76,12 @@ static void strip_bounds(const char *text, const char **begin, const char **end)
 	*begin = NULL;
 	*end = text;
 	for (const char *at = text; *at;) {
-		const char *here = at;
+		const char *start = at;
 
 		if (sl_utf8_is_space(sl_utf8_next(&at)))
 			continue;
 		if (!*begin)
-			*begin = here;
+			*begin = start;
 		*end = at;
 	}
 	if (!*begin)
@@ -122,15 +122,15 @@ char *sl_utf8_lower(struct sl_arena *arena, const char *text)
 	char *lower = sl_arena_alloc(arena, strlen(text) * 2 + 1), *out = lower;
 
 	for (const char *at = text; *at;) {
-		const char *here = at;
+		const char *start = at;
 		uint32_t code = sl_utf8_next(&at);
 		uint32_t small = code >= 'A' && code <= 'Z' ? code + 32 : code;
 
 		if (code >= 128 && unicode())
 			small = (uint32_t)towlower_l((wint_t)code, unicode());
 		if (small == code) {
-			memcpy(out, here, (size_t)(at - here));
-			out += at - here;
+			memcpy(out, start, (size_t)(at - start));
+			out += at - start;
 		} else {
 			out = sl_utf8_put(out, small);
 		}

@@ -114,17 +114,17 @@ static void shards_list(struct sl_images *folder)
 /* To be called before grouping: adds a line of damage for each listing that lacks processes. */
 static void shards_miss(struct sl_images *folder)
 {
-	struct sl_idmap here = {0};
+	struct sl_idmap counts = {0};
 
 	for (unsigned i = 0; i < folder->image_count; i++) {
 		const struct sl_listing *listing = &folder->images[i].listing;
 
 		if (listing->size)
-			sl_idmap_set(&here, listing->key, sl_idmap_get(&here, listing->key, 0) + 1);
+			sl_idmap_set(&counts, listing->key, sl_idmap_get(&counts, listing->key, 0) + 1);
 	}
 	for (unsigned i = 0; i < folder->image_count; i++) {
 		const struct sl_listing *listing = &folder->images[i].listing;
-		uint32_t count = listing->size ? sl_idmap_get(&here, listing->key, 0) : 0;
+		uint32_t count = listing->size ? sl_idmap_get(&counts, listing->key, 0) : 0;
 
 		if (!count)
 			continue;
@@ -132,9 +132,9 @@ static void shards_miss(struct sl_images *folder)
 			sl_damage_add(&folder->copies, folder->images[i].summary, -1,
 				      "%llu of %llu processes are in parts of the summary that are not here",
 				      (unsigned long long)(listing->size - count), (unsigned long long)listing->size);
-		sl_idmap_set(&here, listing->key, 0); /* said */
+		sl_idmap_set(&counts, listing->key, 0); /* said */
 	}
-	sl_idmap_free(&here);
+	sl_idmap_free(&counts);
 }
 
 #define STRETCHES_PROCESSES 64
@@ -338,12 +338,12 @@ static void warn_watched(struct sl_report *report, const struct sl_process *proc
 /* The recorder's notes on itself: calls that the trace lacks, and why. */
 static void warn_notes(struct sl_report *report, const struct sl_defs *defs, const char *name)
 {
-	size_t said = defs->notes.count < NOTES_MAX ? defs->notes.count : NOTES_MAX;
+	size_t printed = defs->notes.count < NOTES_MAX ? defs->notes.count : NOTES_MAX;
 
-	for (size_t i = 0; i < said; i++)
+	for (size_t i = 0; i < printed; i++)
 		sl_report_warn(report, "%s: %s", name, defs->notes.item[i]);
-	if (said < defs->notes.count)
-		sl_report_warn(report, "%s: %zu more notes in report.json", name, defs->notes.count - said);
+	if (printed < defs->notes.count)
+		sl_report_warn(report, "%s: %zu more notes in report.json", name, defs->notes.count - printed);
 }
 
 static void warn_unknown(struct sl_report *report, const struct sl_process *process)

@@ -321,12 +321,12 @@ static size_t object_of(struct sl_symbols *symbols, const struct sl_module *modu
 {
 	const char *build_id = module->build_id ? module->build_id : "";
 	char *key = sl_memory_print("%s\n%s", module->path, build_id);
-	uintptr_t *known = sl_map_at(&symbols->by_build, key);
+	uintptr_t *entry = sl_map_at(&symbols->by_build, key);
 	struct object *object;
 
 	free(key);
-	if (*known)
-		return *known - 1;
+	if (*entry)
+		return *entry - 1;
 	SL_ROOM(&symbols->objects);
 	object = sl_arena_alloc(&symbols->arena, sizeof(*object));
 	symbols->objects.item[symbols->objects.count++] = object;
@@ -340,7 +340,7 @@ static size_t object_of(struct sl_symbols *symbols, const struct sl_module *modu
 		close_object(object);
 		miss(symbols, object);
 	}
-	*known = symbols->objects.count;
+	*entry = symbols->objects.count;
 	return symbols->objects.count - 1;
 }
 
@@ -431,14 +431,14 @@ static Dwarf_Die *unit_at(Dwfl_Module *module, uint64_t pc, Dwarf_Addr *bias)
  */
 static unsigned descend(Dwarf_Die *scopes, unsigned count, uint64_t pc)
 {
-	Dwarf_Die *here = &scopes[count];
+	Dwarf_Die *scope = &scopes[count];
 
 	if (count == SCOPES_MAX)
 		return count;
-	for (int end = dwarf_child(here - 1, here); !end; end = dwarf_siblingof(here, here)) {
+	for (int end = dwarf_child(scope - 1, scope); !end; end = dwarf_siblingof(scope, scope)) {
 		unsigned found;
 
-		switch (dwarf_tag(here)) {
+		switch (dwarf_tag(scope)) {
 		case DW_TAG_namespace:
 		case DW_TAG_module:
 		case DW_TAG_class_type:
@@ -450,7 +450,7 @@ static unsigned descend(Dwarf_Die *scopes, unsigned count, uint64_t pc)
 		case DW_TAG_subprogram:
 		case DW_TAG_inlined_subroutine:
 		case DW_TAG_lexical_block:
-			if (dwarf_haspc(here, pc) > 0)
+			if (dwarf_haspc(scope, pc) > 0)
 				return descend(scopes, count + 1, pc);
 		}
 	}
@@ -573,14 +573,14 @@ static unsigned look_up(struct sl_symbols *symbols, struct object *object, uint6
 static void ask(struct sl_symbols *symbols, struct object *object, uint64_t pc, struct answer *answer)
 {
 	struct sl_symbol found[SL_SYMBOL_DEPTH] = {0};
-	jmp_buf here;
+	jmp_buf recovery;
 
 	if (!has_memory())
 		return;
-	on_no_memory = &here;
+	on_no_memory = &recovery;
 	sl_budget_resume();
 	errno = 0;
-	if (!setjmp(here)) {
+	if (!setjmp(recovery)) {
 		answer->count = look_up(symbols, object, pc, found);
 		if (sl_budget_spent(&object->budget)) {
 			object->module = NULL; /* answers point into the file, so it stays mapped */

@@ -369,7 +369,7 @@ static struct watched_process *process_of(struct sl_watch *watch, const struct s
 
 /* ---- values */
 
-static double known(uint64_t bytes)
+static double or_nan(uint64_t bytes)
 {
 	return bytes == SL_UNKNOWN ? NAN : (double)bytes;
 }
@@ -388,9 +388,9 @@ static double bytes_of(enum sl_metric metric, const struct sl_figures *f)
 	case SL_METRIC_LIVE:
 		return (double)f->live;
 	case SL_METRIC_RESERVED:
-		return known(f->reserved);
+		return or_nan(f->reserved);
 	default:
-		return isnan(used_of(f)) ? NAN : known(f->total) - fmin(known(f->total), used_of(f));
+		return isnan(used_of(f)) ? NAN : or_nan(f->total) - fmin(or_nan(f->total), used_of(f));
 	}
 }
 
@@ -403,8 +403,8 @@ static double of_device(const struct sl_rule *rule, const struct looks *looks, c
 		return sl_figures_full_in(&looks->outlook, process, f);
 	if (rule->metric == SL_METRIC_GROWTH)
 		return sl_trend_slope(rule->unit == SL_UNIT_STEP ? &looks->by_step : &looks->outlook.trend, &slope) ? slope : 0;
-	slope = rule->metric == SL_METRIC_HIDDEN ? known(sl_figures_hidden(holders, process, f)) : bytes_of(rule->metric, f);
-	return rule->unit == SL_UNIT_SHARE ? slope / known(f->total) : slope;
+	slope = rule->metric == SL_METRIC_HIDDEN ? or_nan(sl_figures_hidden(holders, process, f)) : bytes_of(rule->metric, f);
+	return rule->unit == SL_UNIT_SHARE ? slope / or_nan(f->total) : slope;
 }
 
 static double oldest_call(const struct sl_watch *watch, const struct sl_process *process)
@@ -422,16 +422,16 @@ static double oldest_call(const struct sl_watch *watch, const struct sl_process 
 /* The living processes of a run, to be compared. */
 struct alike {
 	SL_VECTOR(struct watched_process *) ranks;
-	SL_VECTOR(double) held;
+	SL_VECTOR(double) live_bytes;
 };
 
 static void compare(struct alike *run)
 {
-	double *away = sl_memory_must(calloc(run->held.count + 1, sizeof(*away)));
+	double *away = sl_memory_must(calloc(run->live_bytes.count + 1, sizeof(*away)));
 
-	sl_figures_away(run->held.item, (unsigned)run->held.count, away);
+	sl_figures_away(run->live_bytes.item, (unsigned)run->live_bytes.count, away);
 	for (size_t i = 0; i < run->ranks.count; i++)
-		run->ranks.item[i]->away = run->held.count >= SL_RANKS_COMPARED ? fabs(away[i]) : NAN;
+		run->ranks.item[i]->away = run->live_bytes.count >= SL_RANKS_COMPARED ? fabs(away[i]) : NAN;
 	free(away);
 }
 
@@ -439,7 +439,7 @@ static void compare(struct alike *run)
 static void compare_all(struct sl_watch *watch, const struct sl_follow *follow)
 {
 	SL_VECTOR(struct alike) runs = {0};
-	struct sl_map known = {0};
+	struct sl_map by_run = {0};
 
 	for (unsigned i = 0; i < sl_follow_count(follow); i++) {
 		const struct sl_followed *followed = sl_follow_process(follow, i);
@@ -451,22 +451,22 @@ static void compare_all(struct sl_watch *watch, const struct sl_follow *follow)
 		one->away = NAN;
 		if (followed->ended || !id || !followed->process.model)
 			continue;
-		at = sl_map_at(&known, id);
+		at = sl_map_at(&by_run, id);
 		if (!*at) {
 			*SL_PUSH(&runs) = (struct alike){0};
 			*at = runs.count;
 		}
 		run = &runs.item[*at - 1];
 		*SL_PUSH(&run->ranks) = one;
-		*SL_PUSH(&run->held) = (double)sl_figures_live(&followed->process);
+		*SL_PUSH(&run->live_bytes) = (double)sl_figures_live(&followed->process);
 	}
 	for (size_t i = 0; i < runs.count; i++) {
 		compare(&runs.item[i]);
 		SL_DROP(&runs.item[i].ranks);
-		SL_DROP(&runs.item[i].held);
+		SL_DROP(&runs.item[i].live_bytes);
 	}
 	SL_DROP(&runs);
-	sl_map_free(&known);
+	sl_map_free(&by_run);
 }
 
 static double of_process(const struct sl_watch *watch, const struct sl_rule *rule, const struct watched_process *one)
