@@ -144,10 +144,10 @@ bool sl_public_is(const char *word, size_t size);
 size_t sl_public_file(const char *path, size_t size);
 
 /*
- * True: numbers with dots between, none longer than `most`, all with their dots no longer than `in_all`.  A longer one may be
+ * True: numbers with dots between, none longer than `digits_max`, all with their dots no longer than `in_all`.  A longer one may be
  * a birthday or the number of a telephone.
  */
-bool sl_public_numbers(const char *text, size_t size, size_t most, size_t in_all);
+bool sl_public_numbers(const char *text, size_t size, size_t digits_max, size_t in_all);
 
 /* True: 1.0, 0.12.3 */
 bool sl_public_version(const char *text, size_t size);

@@ -49,7 +49,7 @@ static void fill(struct sl_map *names)
 		*sl_map_at(names, calls[i]) = SL_KNOWN_CALL;
 }
 
-enum sl_known sl_known_as(const char *text, size_t size)
+enum sl_known_kind sl_known_as(const char *text, size_t size)
 {
 	static struct sl_map names;
 	char copy[128];
@@ -60,5 +60,5 @@ enum sl_known sl_known_as(const char *text, size_t size)
 		return SL_KNOWN_NOT;
 	memcpy(copy, text, size);
 	copy[size] = 0;
-	return (enum sl_known)sl_map_find(&names, copy);
+	return (enum sl_known_kind)sl_map_find(&names, copy);
 }

@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-enum sl_known { SL_KNOWN_NOT, SL_KNOWN_WORD, SL_KNOWN_CALL };
+enum sl_known_kind { SL_KNOWN_NOT, SL_KNOWN_WORD, SL_KNOWN_CALL };
 
 /* The first call makes a table, which is kept until the program ends. */
-enum sl_known sl_known_as(const char *text, size_t size);
+enum sl_known_kind sl_known_as(const char *text, size_t size);

@@ -157,7 +157,7 @@ enum sl_merge_result sl_merge_open(struct sl_merge *merge, char *const *paths, u
 
 void sl_merge_close(struct sl_merge *merge)
 {
-	bool said = false;
+	bool printed = false;
 
 	if (merge->progress && merge->last_said)
 		fputs("\r\033[K", stderr);
@@ -165,7 +165,7 @@ void sl_merge_close(struct sl_merge *merge)
 		struct sl_merge_process *p = &merge->processes[i];
 
 		sl_damage_print(&p->process.trace->damage);
-		sl_missing_say_newer(p->process.trace, &said);
+		sl_missing_say_newer(p->process.trace, &printed);
 		sl_order_free(p->order);
 		if (p->process.model)
 			sl_replay_free(p->process.model);

@@ -29,7 +29,7 @@ enum what { OF_PROCESS = 1, OF_THREAD, OF_KNOWN, OF_KIND, OF_USED, OF_TORCH, OF_
 
 /* What the counters of a device show; SL_UNKNOWN: there is no such counter. */
 struct figures {
-	uint64_t known, torch, kinds[SL_KIND_COUNT];
+	uint64_t known_bytes, torch, kinds[SL_KIND_COUNT];
 };
 
 struct writer {
@@ -274,7 +274,7 @@ static void put_errors(struct writer *w, struct sl_merge_process *p)
 static bool has_changed(struct writer *w, const struct sl_merge_process *p, const struct sl_device_state *device, int64_t ordinal)
 {
 	uint32_t at = sl_idmap_claim(&w->devices, uuid_of(p, OF_KNOWN, (uint32_t)ordinal), w->shown.count);
-	struct figures now = {.known = device->known_bytes,
+	struct figures now = {.known_bytes = device->known_bytes,
 			      .torch = device->torch.used ? device->torch.allocated_bytes : SL_UNKNOWN};
 
 	for (unsigned kind = 0; kind < SL_KIND_COUNT; kind++) {
@@ -283,7 +283,7 @@ static bool has_changed(struct writer *w, const struct sl_merge_process *p, cons
 		now.kinds[kind] = row->used ? row->live_bytes : SL_UNKNOWN;
 	}
 	if (at == w->shown.count)
-		*SL_PUSH(&w->shown) = (struct figures){.known = SL_UNKNOWN};
+		*SL_PUSH(&w->shown) = (struct figures){.known_bytes = SL_UNKNOWN};
 	if (!memcmp(&w->shown.item[at], &now, sizeof(now)))
 		return false;
 	w->shown.item[at] = now;

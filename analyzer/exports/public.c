@@ -63,7 +63,7 @@ size_t sl_public_span(const char *text, size_t size, const char *accept)
 	return at;
 }
 
-bool sl_public_numbers(const char *text, size_t size, size_t most, size_t in_all)
+bool sl_public_numbers(const char *text, size_t size, size_t digits_max, size_t in_all)
 {
 	if (size > in_all)
 		return false;
@@ -71,7 +71,7 @@ bool sl_public_numbers(const char *text, size_t size, size_t most, size_t in_all
 		size_t digits = sl_public_span(text + at, size - at, "0123456789");
 
 		at += digits;
-		if (!digits || digits > most || (at < size && text[at] != '.'))
+		if (!digits || digits > digits_max || (at < size && text[at] != '.'))
 			return false;
 	}
 	return true;

@@ -77,16 +77,16 @@ static size_t until(const char *text, size_t size, const char *separators)
 /* roles: words by which roles are found stay, so SecretNet.forward becomes ghjklmnpqr.forward. */
 static void put_part(struct sl_redaction *redaction, const char *part, size_t size, bool roles)
 {
-	size_t from = 0, told;
+	size_t from = 0, word_size;
 
 	if (put_public(redaction, part, size))
 		return;
-	told = roles ? sl_roles_word(part, size, &from) : 0;
-	if (told) {
+	word_size = roles ? sl_roles_word(part, size, &from) : 0;
+	if (word_size) {
 		replace_word(redaction, part, from);
-		append_kept(redaction, part + from, told);
-		part += from + told;
-		size -= from + told;
+		append_kept(redaction, part + from, word_size);
+		part += from + word_size;
+		size -= from + word_size;
 	}
 	replace_word(redaction, part, size);
 }
@@ -215,21 +215,21 @@ static bool is_of_card(const msgpack_object *key, const msgpack_object *value)
 static bool put_dry(struct sl_redaction *redaction, const msgpack_object *map, const msgpack_object *key,
 		    const msgpack_object *value)
 {
-	static const char *const said[] = {"dry.read.", "dry.unknown.", "dry.unsure.", "dry.steps", "dry.late"};
+	static const char *const prefixes[] = {"dry.read.", "dry.unknown.", "dry.unsure.", "dry.steps", "dry.late"};
 	struct sl_span name =
 		map && sl_object_is_text(sl_object_get(map, "def"), "metadata") ? sl_object_text(map, "key") : (struct sl_span){0};
 	const char *text = value->via.str.ptr, *own = NULL;
 	size_t size = value->via.str.size, from = 0;
 
-	for (size_t i = 0; i < SL_COUNT(said) && !own && name.text; i++)
-		if (name.size >= strlen(said[i]) && !memcmp(name.text, said[i], strlen(said[i])))
-			own = said[i];
+	for (size_t i = 0; i < SL_COUNT(prefixes) && !own && name.text; i++)
+		if (name.size >= strlen(prefixes[i]) && !memcmp(name.text, prefixes[i], strlen(prefixes[i])))
+			own = prefixes[i];
 	if (!own)
 		return false;
 	if (is(map, key, value, "key"))
 		from = strlen(own);
 	else if (is(map, key, value, "value"))
-		from = sl_public_span(text, size, own == said[0] ? "abcdefghijklmnopqrstuvwxyz0123456789 ," : "0123456789");
+		from = sl_public_span(text, size, own == prefixes[0] ? "abcdefghijklmnopqrstuvwxyz0123456789 ," : "0123456789");
 	append(redaction, text, from);
 	put_path(redaction, text + from, size - from);
 	return true;

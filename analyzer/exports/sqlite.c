@@ -111,7 +111,7 @@ static void insert(struct base *base, sqlite3_stmt *statement, const char *types
 	sqlite3_reset(statement);
 }
 
-static int64_t known(uint64_t value)
+static int64_t or_minus_one(uint64_t value)
 {
 	return value == SL_UNKNOWN ? -1 : (int64_t)value;
 }
@@ -131,7 +131,7 @@ static void put_entry(void *context, const struct sl_model *model, const struct 
 	       label && strchr(label, '#') ? (int64_t)entry->step : (int64_t)-1,
 	       (int64_t)sl_process_unix(&entering->process->process, entry->begin_ns),
 	       entry->end_ns ? (int64_t)sl_process_unix(&entering->process->process, entry->end_ns) : (int64_t)0,
-	       (int64_t)entry->before, known(entry->after), (int64_t)entry->peak, (int64_t)entry->made_bytes,
+	       (int64_t)entry->before, or_minus_one(entry->after), (int64_t)entry->peak, (int64_t)entry->made_bytes,
 	       (int64_t)entry->gone_bytes);
 }
 
@@ -157,7 +157,8 @@ static void put_events(struct base *base)
 			const struct sl_sample *s = &p->item->sample;
 
 			insert(base, samples, "iinnnnn", (int64_t)p->index, (int64_t)p->unix_ns, (int64_t)s->device,
-			       known(s->used_bytes), known(s->free_bytes), known(s->total_bytes), known(s->rss_bytes));
+			       or_minus_one(s->used_bytes), or_minus_one(s->free_bytes), or_minus_one(s->total_bytes),
+			       or_minus_one(s->rss_bytes));
 		}
 		if (!(++rows % 500000))
 			execute(base, "COMMIT; BEGIN");

@@ -210,17 +210,17 @@ const struct sl_source_file *sl_source_open(struct sl_source *source, const stru
 {
 	struct sl_source_file *file;
 	char whole[PATH_MAX];
-	uintptr_t *known;
+	uintptr_t *entry;
 
 	*why = !source ? SL_SOURCE_OFF : !path || !is_source(path) ? SL_SOURCE_NO_LINE : refusal(source, trace);
 	if (!*why && (!make_whole(whole, trace->header.cwd, path) || !is_below(whole, trace->header.cwd)))
 		*why = SL_SOURCE_OUTSIDE;
 	if (*why)
 		return NULL;
-	known = sl_map_at(&source->files, whole);
-	if (!*known)
-		*known = (uintptr_t)load(source, whole);
-	file = (void *)*known;
+	entry = sl_map_at(&source->files, whole);
+	if (!*entry)
+		*entry = (uintptr_t)load(source, whole);
+	file = (void *)*entry;
 	if (file->why == SL_SOURCE_MISSING)
 		*why = file->why;
 	else if (!may_read(trace, file->owner))
@@ -266,8 +266,8 @@ const char *sl_source_text(struct sl_source *source, const struct sl_trace *trac
 const char *sl_source_line(struct sl_source *source, const struct sl_trace *trace, const struct sl_stack_frame *frame,
 			   enum sl_source_why *why)
 {
-	enum sl_source_why here;
-	const char *text = sl_source_text(source, trace, frame->file, frame->line, why ?: &here);
+	enum sl_source_why ignored;
+	const char *text = sl_source_text(source, trace, frame->file, frame->line, why ?: &ignored);
 
 	return text ? text + strspn(text, " \t\f\r") : NULL;
 }

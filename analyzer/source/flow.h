@@ -54,8 +54,8 @@ struct sl_flow {
 	struct {
 		const struct sl_script_token *name, *attribute; /* attribute NULL: the name itself */
 		enum sl_flow_hold hold;
-	} held[SL_FLOW_NAMES];
-	unsigned held_count, depth;
+	} names[SL_FLOW_NAMES];
+	unsigned name_count, depth;
 	enum sl_flow_hold returned;
 	bool constructs;		    /* the object that it is of is being made by this stack */
 	bool self_holds;		    /* an attribute of its object holds it */

@@ -175,11 +175,11 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		      struct sl_stack_frame *keeper)
 {
 	struct sl_flow_case of = {.source = source, .trace = trace};
-	enum sl_flow_hold held = SL_HOLDS_IT;
+	enum sl_flow_hold hold = SL_HOLDS_IT;
 	const struct sl_flow_found *best = NULL;
 	const char *callee = NULL;
 	uint32_t parts = 0;
-	bool object = false, first = true, known;
+	bool object = false, first = true, is_found;
 	struct sl_flow f;
 
 	for (unsigned i = 0; i < count && i < FRAMES; i++) {
@@ -191,7 +191,7 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		if (!begin(&f, &of, &frames[i]))
 			break;
 		f.callee = callee && is_named(&f, callee) ? callee : NULL;
-		f.callee_hold = held;
+		f.callee_hold = hold;
 		f.callee_parts = parts;
 		f.constructs = is_making(&frames[i], count - i);
 		f.first = first;
@@ -203,7 +203,7 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		if (callee && f.returned)
 			look_at_tasks(&f, callee);
 		best = choose(&of);
-		held = is_constructor(&frames[i]) && f.self_holds ? SL_HOLDS_IT : f.returned;
+		hold = is_constructor(&frames[i]) && f.self_holds ? SL_HOLDS_IT : f.returned;
 		parts = f.parts;
 		object = f.self_holds && !is_constructor(&frames[i]);
 		if (best && best->store == SL_STORE_CONTAINER && best->hold != SL_HOLDS_PART)
@@ -213,9 +213,9 @@ bool sl_source_keeper(struct sl_source *source, const struct sl_trace *trace, co
 		look_at_hooks(&of);
 		best = choose(&of);
 	}
-	known = best != NULL;
-	if (known)
+	is_found = best != NULL;
+	if (is_found)
 		*keeper = (struct sl_stack_frame){.python = true, .own = true, .file = best->file->path, .line = best->line};
 	sl_flow_end(&of);
-	return known;
+	return is_found;
 }

@@ -52,15 +52,15 @@ enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const st
 					      const struct sl_stack_frame *frames, unsigned count, unsigned *where)
 {
 	struct sl_flow_case of = {.source = source, .trace = trace};
-	bool known = count > 0, evaluates = false, learns = false;
+	bool is_read = count > 0, evaluates = false, learns = false;
 	const struct sl_script *python;
 	uint32_t statement, from, end;
 
-	for (unsigned i = 0; i < count && known && !evaluates; i++) {
+	for (unsigned i = 0; i < count && is_read && !evaluates; i++) {
 		*where = i;
-		known = begin(&of, &frames[i], &python, &statement);
-		from = known ? function_of(python, statement, &end) : 0;
-		for (uint32_t at = from; known && at < end; at++) {
+		is_read = begin(&of, &frames[i], &python, &statement);
+		from = is_read ? function_of(python, statement, &end) : 0;
+		for (uint32_t at = from; is_read && at < end; at++) {
 			const struct sl_script_statement *s = &python->statement.item[at];
 
 			learns |= sl_script_has(python, s->first, s->end, " backward grad autograd ");
@@ -70,7 +70,7 @@ enum sl_source_answer sl_source_is_evaluation(struct sl_source *source, const st
 		}
 	}
 	sl_flow_end(&of);
-	return !known ? SL_SOURCE_UNKNOWN : evaluates && !learns ? SL_SOURCE_YES : SL_SOURCE_NO;
+	return !is_read ? SL_SOURCE_UNKNOWN : evaluates && !learns ? SL_SOURCE_YES : SL_SOURCE_NO;
 }
 
 /* The token of a name that the statement calls, from `at` on; `end`: none. */

@@ -14,15 +14,15 @@ void sl_flow_hold(struct sl_flow *f, const struct sl_script_token *name, const s
 {
 	unsigned i = 0;
 
-	while (i < f->held_count && !(sl_script_same(f->held[i].name, name) && !f->held[i].attribute == !attribute &&
-				      (!attribute || sl_script_same(f->held[i].attribute, attribute))))
+	while (i < f->name_count && !(sl_script_same(f->names[i].name, name) && !f->names[i].attribute == !attribute &&
+				      (!attribute || sl_script_same(f->names[i].attribute, attribute))))
 		i++;
-	if (i == f->held_count && (!hold || i == SL_FLOW_NAMES))
+	if (i == f->name_count && (!hold || i == SL_FLOW_NAMES))
 		return;
-	f->held_count += i == f->held_count;
-	f->held[i].name = name;
-	f->held[i].attribute = attribute;
-	f->held[i].hold = hold;
+	f->name_count += i == f->name_count;
+	f->names[i].name = name;
+	f->names[i].attribute = attribute;
+	f->names[i].hold = hold;
 }
 
 enum sl_flow_hold sl_flow_hold_of(const struct sl_flow *f, const struct sl_script_token *name,
@@ -30,12 +30,12 @@ enum sl_flow_hold sl_flow_hold_of(const struct sl_flow *f, const struct sl_scrip
 {
 	enum sl_flow_hold hold = SL_HOLDS_NOT;
 
-	for (unsigned i = 0; i < f->held_count; i++)
-		if (sl_script_same(f->held[i].name, name) &&
-		    (!attribute || !f->held[i].attribute || sl_script_same(f->held[i].attribute, attribute)))
-			hold = sl_flow_larger(hold, attribute && !f->held[i].attribute && !sl_flow_is_text(attribute + 1, "(")
-							    ? sl_flow_part(f->held[i].hold)
-							    : f->held[i].hold);
+	for (unsigned i = 0; i < f->name_count; i++)
+		if (sl_script_same(f->names[i].name, name) &&
+		    (!attribute || !f->names[i].attribute || sl_script_same(f->names[i].attribute, attribute)))
+			hold = sl_flow_larger(hold, attribute && !f->names[i].attribute && !sl_flow_is_text(attribute + 1, "(")
+							    ? sl_flow_part(f->names[i].hold)
+							    : f->names[i].hold);
 	return hold;
 }
 

@@ -252,7 +252,7 @@ static void enter_one(struct sl_flow *f, struct function function, uint32_t open
 		if (equals >= part && parameter < end && !sl_script_is(python, parameter, "*"))
 			parameter = sl_script_find(python, parameter, end, " , ") + 1;
 	}
-	if (!inner.held_count)
+	if (!inner.name_count)
 		return;
 	inner.statement = function.header + 1;
 	sl_flow_run(&inner, function.header + 1);

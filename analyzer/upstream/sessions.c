@@ -38,7 +38,7 @@ struct maker {
 	const struct sl_value *plain; /* metadata for events that add none of their own */
 	const char *backend;
 	int64_t last_allocated;
-	uint32_t told; /* bins of the device whose samples are in the session already */
+	uint32_t bins_done; /* bins of the device whose samples are in the session already */
 	unsigned alerts;
 };
 
@@ -174,11 +174,11 @@ static struct sl_v3_event maker_event(struct maker *m, const struct sl_device_st
 }
 
 /* What the process held on the device at that time, exactly; a bin only gives a mean. */
-static void maker_set_held(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
-			   struct sl_v3_event *event)
+static void maker_set_held(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known_bytes,
+			   uint64_t unused, struct sl_v3_event *event)
 {
-	event->reserved_bytes = (int64_t)known;
-	event->allocated_bytes = (int64_t)(known > unused ? known - unused : 0);
+	event->reserved_bytes = (int64_t)known_bytes;
+	event->allocated_bytes = (int64_t)(known_bytes > unused ? known_bytes - unused : 0);
 	if (event->active_bytes != SL_EVENT_UNKNOWN) {
 		event->active_bytes = event->allocated_bytes;
 		event->inactive_bytes = event->reserved_bytes - event->allocated_bytes;
@@ -217,8 +217,8 @@ static void set_sampled(struct maker *m, const struct sl_device_state *device, u
 	uint64_t begin = timeline->begin_ns + ((uint64_t)from << timeline->shift),
 		 end = timeline->begin_ns + ((uint64_t)to << timeline->shift) - 1;
 
-	from = from > m->told ? from : m->told;
-	m->told = to;
+	from = from > m->bins_done ? from : m->bins_done;
+	m->bins_done = to;
 	if (was_sampled(device, from, to)) {
 		maker_set_hidden(m, device, ns, (int64_t)sl_timeline_max(timeline, device->hidden_line, begin, end), event);
 		return;
@@ -236,13 +236,13 @@ static uint64_t used_in(const struct sl_device_state *device, uint32_t bin)
 }
 
 /* Makes one sample event from the bins [from, to). */
-static void add_sample(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known, uint64_t unused,
+static void add_sample(struct maker *m, const struct sl_device_state *device, uint64_t ns, uint64_t known_bytes, uint64_t unused,
 		       uint32_t from, uint32_t to)
 {
 	struct sl_v3_event event = maker_event(m, device, ns, "sample");
 
 	if (device->line && device->line->begun)
-		maker_set_held(m, device, ns, known, unused, &event);
+		maker_set_held(m, device, ns, known_bytes, unused, &event);
 	event.interval_ms = (int64_t)(((uint64_t)(to - from) << m->process->model->timeline.shift) / 1000000);
 	event.metadata = maker_metadata(m, 0, device, 0);
 	set_sampled(m, device, ns, from, to, &event);
@@ -270,14 +270,14 @@ static int64_t outside_at(const struct sl_model *model, const struct sl_device_s
 
 /* What PyTorch kept unused when the process held most in the bin.  The means of tensors and of other memory are taken off. */
 static uint64_t unused_at(const struct sl_model *model, const struct sl_device_state *device, uint32_t bin,
-			  const struct sl_bin *known)
+			  const struct sl_bin *known_bin)
 {
 	int64_t in_use;
 
 	if (!device->torch.used)
 		return 0;
-	in_use = outside_at(model, device, bin, known->max_ns) + maker_at(model, device->torch.allocated, known->max_ns);
-	return (int64_t)known->max > in_use ? known->max - (uint64_t)in_use : 0;
+	in_use = outside_at(model, device, bin, known_bin->max_ns) + maker_at(model, device->torch.allocated, known_bin->max_ns);
+	return (int64_t)known_bin->max > in_use ? known_bin->max - (uint64_t)in_use : 0;
 }
 
 /* Adds a sample where the tensors of a group of bins were largest, which may not be where the process held most. */
@@ -286,15 +286,15 @@ static void add_most_tensors(struct maker *m, const struct sl_device_state *devi
 	const struct sl_model *model = m->process->model;
 	const struct sl_line *allocated = device->torch.allocated;
 	const struct sl_bin *best = sl_timeline_highest(allocated, from, to);
-	int64_t reserved, known;
+	int64_t reserved, known_bytes;
 
 	if (!best)
 		return;
 	reserved = maker_segments(model, device, best->max_ns);
 	if (reserved < (int64_t)best->max)
 		reserved = (int64_t)best->max;
-	known = reserved + outside_at(model, device, (uint32_t)(best - allocated->bins), best->max_ns);
-	add_sample(m, device, best->max_ns, (uint64_t)known, (uint64_t)reserved - best->max, from, to);
+	known_bytes = reserved + outside_at(model, device, (uint32_t)(best - allocated->bins), best->max_ns);
+	add_sample(m, device, best->max_ns, (uint64_t)known_bytes, (uint64_t)reserved - best->max, from, to);
 }
 
 /* One sample for each group of bins, where the process held most in it; if several are equal, where the device held most. */
@@ -360,13 +360,13 @@ static void session_samples_resident(struct maker *m, const struct sl_line *rss,
 
 		event.allocated_bytes = event.reserved_bytes = event.used_bytes = (int64_t)bin->max;
 		if (bin->max > peak) {
-			struct sl_v3_event most = event;
+			struct sl_v3_event peak_event = event;
 
 			peak = bin->max;
-			most.event_type = "peak";
-			most.context = sl_arena_printf(m->arena, "New CPU peak RSS: %s", SL_SIZE(peak));
-			most.change_bytes = change;
-			sl_session_add_event(m->session, &most);
+			peak_event.event_type = "peak";
+			peak_event.context = sl_arena_printf(m->arena, "New CPU peak RSS: %s", SL_SIZE(peak));
+			peak_event.change_bytes = change;
+			sl_session_add_event(m->session, &peak_event);
 		}
 		if (!change)
 			continue;
@@ -447,13 +447,14 @@ static struct sl_value *scope_of(struct maker *m, const struct sl_phase *phase, 
 static void add_session_phases(struct maker *m, const struct sl_phase *phase, const struct sl_device_state *first)
 {
 	for (int exit = 0; exit < (phase->end_ns ? 2 : 1); exit++) {
-		const struct sl_possession *held = exit ? &phase->after : &phase->before;
-		const struct sl_device_state *device = held->device < 0 ? first : m->process->model->devices[held->device + 1];
+		const struct sl_possession *possession = exit ? &phase->after : &phase->before;
+		const struct sl_device_state *device =
+			possession->device < 0 ? first : m->process->model->devices[possession->device + 1];
 		uint64_t ns = exit ? phase->end_ns : phase->begin_ns;
 		struct sl_v3_event event = maker_event(m, device, ns, exit ? "phase_exit" : "phase_enter");
 
-		if (held->device >= 0)
-			maker_set_held(m, device, ns, held->known_bytes, held->unused, &event);
+		if (possession->device >= 0)
+			maker_set_held(m, device, ns, possession->known_bytes, possession->unused, &event);
 		else if (!first && m->process->model->host.rss)
 			event.allocated_bytes = event.reserved_bytes = event.used_bytes =
 				maker_at(m->process->model, m->process->model->host.rss, ns);
@@ -651,7 +652,7 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 	for (size_t d = 1; d < SL_COUNT(model->devices) && devices; d++)
 		if (model->devices[d] && model->devices[d]->used) {
 			m.last_allocated = 0;
-			m.told = 0;
+			m.bins_done = 0;
 			from = session->count;
 			session_samples_device(&m, model->devices[d], samples / devices);
 			add_alerts(&m, model->devices[d], from, report->options.alerts);
@@ -724,20 +725,21 @@ struct sl_v3_event *sl_sessions_before(struct sl_process *process, struct sl_are
 	m.plain = maker_metadata(&m, 0, device, 0);
 	for (unsigned i = 0; i < oom->change_count; i++) {
 		const struct sl_known_at *change = &oom->changes[i];
-		int64_t known = (int64_t)change->known_bytes;
-		struct sl_v3_event event = maker_event(&m, device, change->end_ns, known < last ? "deallocation" : "allocation");
+		int64_t known_bytes = (int64_t)change->known_bytes;
+		struct sl_v3_event event =
+			maker_event(&m, device, change->end_ns, known_bytes < last ? "deallocation" : "allocation");
 
-		event.allocated_bytes += known - event.reserved_bytes;
+		event.allocated_bytes += known_bytes - event.reserved_bytes;
 		event.allocated_bytes = event.allocated_bytes < 0 ? 0 : event.allocated_bytes;
-		event.reserved_bytes = known;
-		event.change_bytes = known - last;
+		event.reserved_bytes = known_bytes;
+		event.change_bytes = known_bytes - last;
 		if (event.active_bytes != SL_EVENT_UNKNOWN) {
 			event.active_bytes = event.allocated_bytes;
-			event.inactive_bytes = known - event.allocated_bytes;
+			event.inactive_bytes = known_bytes - event.allocated_bytes;
 		}
 		maker_set_used(&m, device, change->end_ns, &event);
 		say_call(&m, process, device, change, &event);
-		last = known;
+		last = known_bytes;
 		/* if the ring is full, the size of its first change is unknown */
 		if ((i || oom->change_count < room) && event.timestamp_ns <= when)
 			events[at++] = event;

@@ -49,7 +49,7 @@ static const struct sl_v3_event *most_common(const struct sl_series *all, const 
 {
 	const struct sl_v3_event *best = NULL;
 	struct sl_map counts = {0};
-	uintptr_t most = 0;
+	uintptr_t highest = 0;
 	char room[16];
 	const char *text;
 
@@ -58,8 +58,8 @@ static const struct sl_v3_event *most_common(const struct sl_series *all, const 
 			++*sl_map_at(&counts, text);
 	for (size_t i = 0; i < all->count; i++)
 		if (counts_here(all->events[i], only_job) && (text = text_of(all->events[i], room)) &&
-		    sl_map_find(&counts, text) > most) {
-			most = sl_map_find(&counts, text);
+		    sl_map_find(&counts, text) > highest) {
+			highest = sl_map_find(&counts, text);
 			best = all->events[i];
 		}
 	*texts = counts.count;

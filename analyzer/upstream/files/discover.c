@@ -160,14 +160,14 @@ static void add_samples(struct sl_telemetry *t, const char *timeline, const stru
 					     "a sample of the timeline makes no sense");
 			continue;
 		}
-		int64_t bytes = whole(&c->allocated->items[i]), held = whole(&c->reserved->items[i]);
+		int64_t bytes = whole(&c->allocated->items[i]), reserved_bytes = whole(&c->reserved->items[i]);
 		double interval = isnan(before) ? 0 : nearbyint((seconds - before) * 1000);
 		struct sl_v3_event event = {
 			.timestamp_ns = (int64_t)(seconds * 1e9),
 			.allocated_bytes = bytes,
-			.reserved_bytes = held,
+			.reserved_bytes = reserved_bytes,
 			.change_bytes = bytes - last,
-			.used_bytes = bytes > held ? bytes : held,
+			.used_bytes = bytes > reserved_bytes ? bytes : reserved_bytes,
 			.active_bytes = SL_EVENT_UNKNOWN,
 			.inactive_bytes = SL_EVENT_UNKNOWN,
 			.free_bytes = SL_EVENT_UNKNOWN,

@@ -41,9 +41,9 @@ static struct sl_session *session_of(struct loading *l, const char *session_id)
 
 static void add_source(struct loading *l, struct sl_session *session, const char *display)
 {
-	uintptr_t *known = sl_map_at(&l->files, sl_arena_printf(&l->scratch, "%s\n%s", session->summary.session_id, display));
+	uintptr_t *entry = sl_map_at(&l->files, sl_arena_printf(&l->scratch, "%s\n%s", session->summary.session_id, display));
 
-	if (!(*known)++)
+	if (!(*entry)++)
 		sl_telemetry_add_text(l->t, &session->sources, &session->source_count, display);
 }
 
@@ -89,16 +89,16 @@ static const struct sl_value *intern_metadata(struct sl_event_store *store, cons
 	struct sl_json *j = sl_json_new(NULL, SL_JSON_COMPACT);
 
 	sl_json_value(j, NULL, metadata);
-	uintptr_t *known = sl_map_at(&store->metadata, sl_json_text(j, NULL));
+	uintptr_t *entry = sl_map_at(&store->metadata, sl_json_text(j, NULL));
 
 	sl_json_close(j);
-	if (!*known) {
+	if (!*entry) {
 		struct sl_value *copy = sl_arena_alloc(&store->arena, sizeof(*copy));
 
 		*copy = value_copy(&store->arena, metadata);
-		*known = (uintptr_t)copy;
+		*entry = (uintptr_t)copy;
 	}
-	return (const struct sl_value *)*known;
+	return (const struct sl_value *)*entry;
 }
 
 static bool to_int64(const struct sl_record *record, enum sl_record_field field, int64_t max, int64_t *out, const char *name,

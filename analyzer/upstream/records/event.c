@@ -219,15 +219,15 @@ static char *collapse_space(struct sl_arena *arena, const char *text)
 
 	while (*text) {
 		const char *next = text;
-		bool here = sl_utf8_is_space(sl_utf8_next(&next));
+		bool is_space = sl_utf8_is_space(sl_utf8_next(&next));
 
-		if (!here) {
+		if (!is_space) {
 			memcpy(out, text, (size_t)(next - text));
 			out += next - text;
 		} else if (!space) {
 			*out++ = ' ';
 		}
-		space = here;
+		space = is_space;
 		text = next;
 	}
 	return result;

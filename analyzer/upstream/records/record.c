@@ -450,7 +450,7 @@ static struct sl_value legacy_collector(struct sl_arena *arena, const struct sl_
 {
 	static const struct {
 		const char *backend, *collector;
-	} known[] = {
+	} collectors[] = {
 		{"mps", "stormlog.mps_tracker"},
 		{"rocm", "stormlog.rocm_tracker"},
 		{"cuda", "stormlog.cuda_tracker"},
@@ -463,8 +463,8 @@ static struct sl_value legacy_collector(struct sl_arena *arena, const struct sl_
 	if (!backend)
 		backend = sl_value_get(metadata, "backend");
 	for (size_t i = 0; i < 4 && sl_value_is(backend, SL_VALUE_STRING); i++)
-		if (sl_utf8_matches(backend->text, known[i].backend))
-			return sl_value_of_text(known[i].collector);
+		if (sl_utf8_matches(backend->text, collectors[i].backend))
+			return sl_value_of_text(collectors[i].collector);
 	if (sl_value_get(raw, "memory_mb"))
 		return sl_value_of_text("stormlog.tensorflow.memory_tracker");
 	if (sl_value_get(raw, "memory_allocated"))
