@@ -49,8 +49,8 @@ static uint64_t most_code(const struct sl_device_state *device)
 }
 
 /*
- * What contexts add that came since the sample which shows the context; below 0: what those that went took; hidden_bytes: all that is
- * hidden.
+ * What contexts add that came since the sample which shows the context; below 0: what those that went took.
+ * hidden_bytes: all that is hidden.
  */
 static int64_t more_contexts(const struct sl_device_state *device, uint64_t hidden_bytes)
 {

@@ -380,7 +380,7 @@ struct sl_variable {
 
 /*
  * One entry of a range when it ends, or still open when the trace ends (then end_ns is 0 and the later figures SL_UNKNOWN).
- * Bytes are as in struct sl_label; `held`: bytes obtained from the driver.
+ * Bytes are as in struct sl_label; held_*: bytes obtained from the driver.
  */
 struct sl_entry {
 	uint32_t label, thread; /* index into labels; thread of the trace, 0: of the process */
