@@ -133,7 +133,7 @@ static bool read_file(struct sl_dry_card *out, const char *path)
 	return !bad;
 }
 
-#define ROOMY "roomy:" /* before a card: with room for any job (analyzer/commands/against.c) */
+#define ROOMY "roomy:" /* before a card: with room for any job (analyzer/commands/try.c) */
 
 static bool choose(const char *id, bool quiet)
 {

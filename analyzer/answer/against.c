@@ -3,7 +3,7 @@
  * A line asks for the memory that its stacks hold when the run's tensors are most.  Stacks are compared by functions, since
  * releases move the numbers of lines.  Memory that one function gained and another lost has only moved: it counts as no change.
  */
-#include "analyzer/answer/against.h"
+#include "analyzer/answer/trial.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -2,7 +2,7 @@
 /* FITS, MAY FIT, DOES NOT FIT: what a dry run says of the card (doc/dry-run.md). */
 #include <stdio.h>
 
-#include "analyzer/answer/largest.h"
+#include "analyzer/answer/trial.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/answer/largest.h"
+#include "analyzer/answer/trial.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "analyzer/answer/largest.h"
+#include "analyzer/answer/trial.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "common/base.h"

@@ -30,7 +30,7 @@ MAY = {
     "analyzer/commands/browser.c": ("a byte to a process of ours", "write 1"),
     "analyzer/commands/collect.c": ("a ring, as it is", "fwrite 1"),
     "analyzer/commands/validate.c": ("JSON that base/json.c wrote", "fwrite 1"),
-    "analyzer/commands/trial.c": ("structs between processes of ours", "write 2"),
+    "analyzer/commands/try.c": ("structs between processes of ours", "write 2"),
     "analyzer/exports/archive_write.c": ("a pack", "fwrite 5"),
     "analyzer/exports/perfetto.c": ("a binary form with lengths: sl_proto_text", "fwrite 1"),
     "analyzer/exports/pickle.c": ("a binary form with lengths: sl_pickle_text", "fputc 4 fwrite 1"),

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: MIT */
-/* stormlog-run --largest in words: the largest value of an option of the program that fits each card (doc/dry-run.md). */
+/* What dry runs showed, and in words what several show together. */
 #pragma once
 
 #include "analyzer/answer/answer.h"
 #include "analyzer/report/dry.h"
+#include "analyzer/report/report.h"
 
 #define SL_TRIAL_CARDS SL_ANSWER_GRID_ROWS
 #define SL_TRIAL_NAMES 2
@@ -21,7 +22,7 @@ struct sl_trial {
 	long value[SL_TRIAL_NAMES];
 	unsigned card; /* that it ran on */
 	enum sl_trial_fit fit;
-	bool asks_free;			   /* the program asked how much memory is free: on another card it may go on otherwise */
+	bool asks_free;			   /* how much memory is free: on another card it may go on otherwise */
 	struct sl_dry_need need;	   /* capacity 0: it recorded nothing */
 	uint64_t peak;			   /* what the program held at most */
 	uint64_t fullest_unix_ns;	   /* when its tensors were most; 0: unknown */
@@ -56,5 +57,12 @@ struct sl_largest {
 	struct sl_largest_card row[SL_LARGEST_ROWS][SL_TRIAL_CARDS];
 };
 
-/* The caller frees it. */
+/* --largest: the largest value of an option of the program that fits each card (doc/dry-run.md).  The caller frees it. */
 struct sl_answers *sl_answer_largest(const struct sl_largest *largest);
+
+/*
+ * --against: which line asks for more than in another environment (doc/cases/fitted-before.md).  [0] is of the other environment,
+ * [1] of this one.  `asked` are the runs on the card that the user named.  `ran` are the runs to compare: the same ones, or runs on
+ * a card with room for both.  `report` has each of `ran` up to the moment of its most tensors.  The caller frees the result.
+ */
+struct sl_answers *sl_answer_against(struct sl_trial *const asked[2], struct sl_trial *const ran[2], struct sl_report report[2]);
