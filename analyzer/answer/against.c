@@ -26,23 +26,24 @@
 struct package {
 	const char *name;
 	const char *version[2]; /* NULL: not installed */
+	const char *home[2];	/* the folder from which the side has its frames; NULL: none */
 	double moved;		/* bytes of its lines that changed */
 };
 
-/* What one innermost function asks for on behalf of its owner, the function to name; after merge() all that the owner asks for. */
+/* What one innermost function asks for on behalf of its owner, the function to name. */
 struct change {
-	const char *owner, *leaf, *file, *function;
-	uint32_t line;
-	long package;	   /* -1: none that differs */
-	double own, bytes; /* own: of the part that has the line */
-	unsigned side;
-	uint64_t most; /* of one stack on that side */
+	const char *owner, *leaf;
+	struct package *package;    /* of the owner; NULL: none that differs */
+	struct sl_stack_frame line; /* of the owner, in the largest stack of `side` */
 	struct sl_stack stack;
+	uint64_t largest;
+	unsigned side;
+	double bytes;
 };
 
 struct against {
 	struct sl_process *process[2];
-	struct sl_map texts; /* packages and changes by name; of each side the folder of a package's frames */
+	struct sl_map texts; /* packages and changes by name */
 	SL_VECTOR(struct package) package;
 	SL_VECTOR(struct change) change;
 	double total; /* by how much more the program held */
@@ -69,39 +70,35 @@ static const char *name_package(char name[64], const char *file)
 	return at;
 }
 
-/* The folder from which the side has frames of the package, as a text of the map.  0: no frame is of the package. */
-static uintptr_t *home_of(struct against *a, unsigned side, const char *name)
+static struct package *package_at(struct against *a, const char *name)
 {
-	char key[PATH_MAX + 16];
+	uintptr_t *at = sl_map_at(&a->texts, name);
 
-	snprintf(key, sizeof(key), "%u %s", side, name);
-	return sl_map_at(&a->texts, key);
+	if (!*at) {
+		*SL_PUSH(&a->package) = (struct package){.name = sl_map_intern(&a->texts, name)};
+		*at = a->package.count;
+	}
+	return &a->package.item[*at - 1];
 }
 
 /* entry: "flash_attn-2.6.3.dist-info".  Where two folders have it, that of its frames counts, and else both do. */
 static void take_package(struct against *a, unsigned side, const char *folder, const char *entry)
 {
 	char name[64], version[64], *end;
-	uintptr_t *at, home;
-	const char **known;
+	const char **is, *both;
+	struct package *p;
 
 	if (!sl_paths_ends(entry, "-info") || sscanf(entry, "%63[^-]-%63[^-]", name, version) != 2)
 		return;
 	end = strstr(version, ".dist") ?: strstr(version, ".egg") ?: strchr(version, 0);
 	*end = 0;
 	name_folder(name);
-	home = *home_of(a, side, name);
-	if (home && home != (uintptr_t)folder)
+	p = package_at(a, name);
+	is = &p->version[side];
+	if (p->home[side] && p->home[side] != folder)
 		return;
-	at = sl_map_at(&a->texts, name);
-	if (!*at) {
-		*SL_PUSH(&a->package) = (struct package){.name = sl_map_intern(&a->texts, name)};
-		*at = a->package.count;
-	}
-	known = &a->package.item[*at - 1].version[side];
-	*known = !*known		   ? sl_map_intern(&a->texts, version)
-		 : strcmp(*known, version) ? sl_arena_printf(&a->texts.arena, "%s or %s", *known, version)
-					   : *known;
+	both = *is && strcmp(*is, version) != 0 ? sl_arena_printf(&a->texts.arena, "%s or %s", *is, version) : version;
+	*is = sl_map_intern(&a->texts, both);
 }
 
 /* What is installed in the folders from which the process has frames. */
@@ -111,18 +108,17 @@ static void take_packages(struct against *a, unsigned side)
 	SL_VECTOR(const char *) folder = {0};
 	char name[64], path[PATH_MAX];
 
-	for (size_t i = 0; i < defs->files.count; i++) {
-		const char *at = name_package(name, defs->files.item[i]);
-		uintptr_t *seen;
+	for (size_t i = 0, k = 0; i < defs->files.count; i++, k = 0) {
+		const char *at = name_package(name, defs->files.item[i]), *home;
 
 		if (!at)
 			continue;
 		snprintf(path, sizeof(path), "%.*s", (int)(at - defs->files.item[i]), defs->files.item[i]);
-		*home_of(a, side, name) = (uintptr_t)sl_map_intern(&a->texts, path);
-		seen = home_of(a, side, path);
-		if (!*seen)
-			*SL_PUSH(&folder) = sl_map_intern(&a->texts, path);
-		*seen = 1;
+		home = package_at(a, name)->home[side] = sl_map_intern(&a->texts, path);
+		while (k < folder.count && folder.item[k] != home)
+			k++;
+		if (k == folder.count)
+			*SL_PUSH(&folder) = home;
 	}
 	for (size_t i = 0; i < folder.count; i++) {
 		DIR *all = opendir(folder.item[i]);
@@ -137,37 +133,26 @@ static void take_packages(struct against *a, unsigned side)
 
 static bool differs(const struct package *p)
 {
-	return !p->version[0] || !p->version[1] || strcmp(p->version[0], p->version[1]) != 0;
+	return p->version[0] != p->version[1];
 }
 
-/* The package of a frame that differs; -1: none. */
-static long package_of(const struct against *a, const struct sl_stack_frame *frame)
+static bool is_torch(const struct package *p)
+{
+	return !strcmp(p->name, "torch");
+}
+
+/* The package of a frame that differs; NULL: none. */
+static struct package *package_of(const struct against *a, const struct sl_stack_frame *frame)
 {
 	uintptr_t found;
 	char name[64];
 
 	name_package(name, frame->python ? frame->file : NULL);
 	found = sl_map_find(&a->texts, name);
-	return found && differs(&a->package.item[found - 1]) ? (long)found - 1 : -1;
+	return found && differs(&a->package.item[found - 1]) ? &a->package.item[found - 1] : NULL;
 }
 
 /* ---- what changed */
-
-/* The frame to name: the innermost one of a package that differs, of PyTorch's only where no other is; else the program's line. */
-static const struct sl_stack_frame *owner_of(const struct against *a, struct sl_process *process,
-					     const struct sl_stack_frame *frames, unsigned count, long *package)
-{
-	const struct sl_stack_frame *torch = NULL;
-
-	for (unsigned f = 0; f < count; f++) {
-		*package = package_of(a, &frames[f]);
-		if (*package >= 0 && strcmp(a->package.item[*package].name, "torch") != 0)
-			return &frames[f];
-		torch = torch ?: *package >= 0 ? &frames[f] : NULL;
-	}
-	*package = torch ? package_of(a, torch) : -1;
-	return torch ?: sl_place_of(process, frames, count);
-}
 
 static const char *name_function(struct against *a, const struct sl_stack_frame *frame)
 {
@@ -177,87 +162,62 @@ static const char *name_function(struct against *a, const struct sl_stack_frame 
 	return sl_map_intern(&a->texts, text);
 }
 
+/* Names the innermost frame of a package that differs, of PyTorch's only where no other is; else the program's line. */
 static void take_stack(struct against *a, unsigned side, struct sl_stack stack, uint64_t bytes)
 {
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count = sl_process_stack(a->process[side], frames, stack), inner = 0;
-	struct change now = {.side = side, .most = bytes, .stack = stack}, *to;
-	const struct sl_stack_frame *owner = owner_of(a, a->process[side], frames, count, &now.package);
+	struct change now = {.side = side, .largest = bytes, .stack = stack, .bytes = side ? (double)bytes : -(double)bytes}, *to;
+	const struct sl_stack_frame *owner = NULL;
 	char key[2100];
 	uintptr_t *at;
 
-	a->total += side ? (double)bytes : -(double)bytes;
+	a->total += now.bytes;
+	for (unsigned f = count; f--;) {
+		struct package *p = package_of(a, &frames[f]);
+
+		if (!p || (is_torch(p) && now.package && !is_torch(now.package)))
+			continue;
+		now.package = p;
+		owner = &frames[f];
+	}
+	owner = owner ?: sl_place_of(a->process[side], frames, count);
 	if (!owner)
 		return;
 	while (inner + 1 < count && (!frames[inner].python || sl_place_is_wrapper(&frames[inner])))
 		inner++;
 	now.owner = name_function(a, owner);
 	now.leaf = name_function(a, &frames[inner]);
-	now.file = owner->file ?: owner->module;
-	now.function = owner->function;
-	now.line = owner->line;
+	now.line = *owner;
 	snprintf(key, sizeof(key), "%s\n%s", now.owner, now.leaf);
 	at = sl_map_at(&a->texts, key);
 	if (!*at) {
-		*SL_PUSH(&a->change) = now;
+		*SL_PUSH(&a->change) = (struct change){.side = side};
 		*at = a->change.count;
 	}
 	to = &a->change.item[*at - 1];
-	now.bytes = to->bytes + (side ? (double)bytes : -(double)bytes);
-	if (side == to->side && bytes < to->most)
+	now.bytes += to->bytes;
+	if (side == to->side && bytes < to->largest)
 		to->bytes = now.bytes;
 	else
 		*to = now;
 }
 
-static void take_stacks(struct against *a, unsigned side)
-{
-	uint64_t bytes;
+enum { ALIKE_THERE, ALIKE_ELSEWHERE, PARTS_THERE, WAYS }; /* there: in one function or for one owner */
 
-	for (const struct sl_site *site = NULL;
-	     (site = sl_owners_next(a->process[side], SL_DEVICE_ANY, SL_WEIGH_LIVE, site, &bytes));)
-		take_stack(a, side, site->stack, bytes);
-}
-
-enum { ALIKE_THERE, ALIKE_ELSEWHERE, PARTS_THERE, WAYS }; /* as much in one function, in two, and parts in one */
-
-/* Takes out memory that only moved from one owner to another. */
+/* Takes out memory that only moved: as much of it, or parts. */
 static void cancel(struct against *a, unsigned way)
 {
-	for (size_t i = 0; i < a->change.count; i++)
-		for (size_t k = 0; k < a->change.count; k++) {
-			double *more = &a->change.item[i].bytes, *less = &a->change.item[k].bytes, moved;
+	for (struct change *more = a->change.item; more < a->change.item + a->change.count; more++)
+		for (struct change *less = a->change.item; less < a->change.item + a->change.count; less++) {
+			double moved = fmin(more->bytes, -less->bytes);
 
-			if (*more <= 0 || *less >= 0 ||
-			    (way != ALIKE_ELSEWHERE && a->change.item[i].leaf != a->change.item[k].leaf))
+			if (moved <= 0 || (way != ALIKE_ELSEWHERE && more->leaf != less->leaf && more->owner != less->owner) ||
+			    (way != PARTS_THERE && fabs(more->bytes + less->bytes) > SL_ALIKE * moved))
 				continue;
-			moved = *more < -*less ? *more : -*less;
-			if (way == PARTS_THERE)
-				*more -= moved, *less += moved;
-			else if (fabs(*more + *less) <= SL_ALIKE * moved)
-				*more = *less = 0;
+			more->bytes -= way == PARTS_THERE ? moved : more->bytes;
+			less->bytes += way == PARTS_THERE ? moved : -less->bytes;
 		}
-}
-
-/* One change of each owner, with the line of its largest part. */
-static void merge(struct against *a)
-{
-	size_t count = 0;
-
-	for (size_t i = 0; i < a->change.count; i++) {
-		struct change part = a->change.item[i], *to = a->change.item;
-
-		while (to < a->change.item + count && to->owner != part.owner)
-			to++;
-		part.own = fabs(part.bytes);
-		if (to == a->change.item + count)
-			a->change.item[count++] = (struct change){.owner = part.owner, .own = -1};
-		part.bytes += to->bytes;
-		if (part.own > to->own)
-			*to = part;
-		to->bytes = part.bytes;
-	}
-	a->change.count = count;
 }
 
 /* First the changes in the direction of the whole. */
@@ -270,20 +230,22 @@ static int by_change(const void *x, const void *y, void *total)
 
 static void compare(struct against *a)
 {
+	const struct sl_site *site = NULL;
+	uint64_t bytes;
+
 	for (unsigned side = 0; side < 2; side++)
 		if (a->process[side])
 			take_packages(a, side);
 	for (unsigned side = 0; side < 2; side++)
-		if (a->process[side])
-			take_stacks(a, side);
+		while (a->process[side] && (site = sl_owners_next(a->process[side], SL_DEVICE_ANY, SL_WEIGH_LIVE, site, &bytes)))
+			take_stack(a, side, site->stack, bytes);
 	for (unsigned way = 0; way < WAYS; way++)
 		cancel(a, way);
-	merge(a);
 	if (a->change.count)
 		qsort_r(a->change.item, a->change.count, sizeof(*a->change.item), by_change, &a->total);
 	for (size_t i = 0; i < a->change.count; i++)
-		if (a->change.item[i].package >= 0)
-			a->package.item[a->change.item[i].package].moved += fabs(a->change.item[i].bytes);
+		if (a->change.item[i].package)
+			a->change.item[i].package->moved += fabs(a->change.item[i].bytes);
 }
 
 /* ---- in words */
@@ -314,33 +276,30 @@ static void say_packages(struct sl_answer *answer, struct against *a)
 		sl_answer_say(answer, SL_LABEL_NOTE, "no package differs");
 }
 
-static const char *say_asks(struct sl_answer *answer, const struct change *c)
+/* "train.py:9 forward asks 2.32 GiB more".  mark: gets what stands behind the function. */
+static const char *say_change(struct sl_answer *answer, const struct change *c, const char **mark)
 {
-	return sl_answers_text(answer->of, "asks %s %s", SL_ANSWER_SIZE(sl_stats_bytes(fabs(c->bytes))),
-			       c->bytes < 0 ? "less" : "more");
-}
-
-static const char *say_change(struct sl_answer *answer, const struct change *c)
-{
-	return sl_answers_text(answer->of, "%s:%u %s %s", sl_paths_name(c->file ?: "?"), c->line, c->function ?: "",
-			       say_asks(answer, c));
+	*mark = sl_answers_text(answer->of, "asks %s %s", SL_ANSWER_SIZE(sl_stats_bytes(fabs(c->bytes))),
+				c->bytes < 0 ? "less" : "more");
+	return sl_answers_text(answer->of, "%s:%u %s %s", sl_paths_name(c->line.file ?: c->line.module ?: "?"), c->line.line,
+			       c->line.function ?: "", *mark);
 }
 
 /* The headline and its lines: those of the program, and behind them the package's. */
 static void say_first(struct sl_answer *answer, const struct against *a, const struct change *c)
 {
-	const struct package *p = c->package < 0 ? NULL : &a->package.item[c->package];
-	const char *mark = say_asks(answer, c);
+	const struct package *p = c->package;
+	const char *mark, *text = say_change(answer, c, &mark);
 
-	sl_answer_headline(answer, "%s than %s", say_change(answer, c),
+	sl_answer_headline(answer, "%s than %s", text,
 			   p ? sl_answers_text(answer->of, "with %s %s", p->name, p->version[0] ?: "absent")
 			     : "in the other environment");
 	sl_make_stack(answer, a->process[c->side], c->stack, p ? NULL : mark, p ? 2 : 3);
 	if (p)
-		sl_answer_frame(answer, &(struct sl_answer_line){.file = sl_paths_name(c->file),
-								 .path = c->file,
-								 .line = c->line,
-								 .function = c->function,
+		sl_answer_frame(answer, &(struct sl_answer_line){.file = sl_paths_name(c->line.file),
+								 .path = c->line.file,
+								 .line = c->line.line,
+								 .function = c->line.function,
 								 .mark = mark});
 	sl_answer_figure(answer, "change", "bytes", c->bytes);
 }
@@ -353,6 +312,7 @@ struct sl_answers *sl_answer_against(struct sl_trial *const asked[2], struct sl_
 	} fits[] = {[SL_TRIAL_FAILS] = {"does not fit", SL_WORD_DOES_NOT_FIT},
 		    [SL_TRIAL_MAY] = {"may fit", SL_WORD_MAY_FIT},
 		    [SL_TRIAL_FITS] = {"fits", SL_WORD_FITS}};
+	const char *mark;
 	struct against a = {.process = {sl_devices_fullest_process(&report[0]), sl_devices_fullest_process(&report[1])}};
 	struct sl_answers *answers = sl_answers_new();
 	struct sl_answer *answer = sl_answer_add(answers, fits[asked[1]->fit].word, "dry.fits");
@@ -373,7 +333,7 @@ struct sl_answers *sl_answer_against(struct sl_trial *const asked[2], struct sl_
 	for (size_t i = 1; i < a.change.count && i < SL_NAMED; i++)
 		if (fabs(a.change.item[i].bytes) > fabs(a.total) / 20)
 			sl_answer_say(answer, SL_LABEL_HELD, "%s%s", sl_answer_break(answer, SL_LABEL_HELD),
-				      say_change(answer, &a.change.item[i]));
+				      say_change(answer, &a.change.item[i], &mark));
 	say_packages(answer, &a);
 	SL_DROP(&a.package);
 	SL_DROP(&a.change);
