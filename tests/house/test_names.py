@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: MIT
-"""A function that a header declares is named sl_<place>_<verb>, so that its name leads to its file.
+"""A function that a header declares is named sl_<place>_<verb>, so that its name leads to its file.  No identifier is an everyday word.
 
     test_names.py [ROOT]
 
@@ -23,6 +23,8 @@ FREE = {
     "common/vendor_abi.h": "the vendors' own",
     "agent/include/stormlog.h": "what programs call",
 }
+# Words of several senses.  The name says what it is instead: peak_bytes, leaks_by_line, was_printed.
+EVERYDAY = re.compile(r"\b(?:sl_)?(?:kept|told|known|held|most|here|beside|said|taken)\b")
 ASIDE = re.compile(r"/\*(?s:.*?)\*/|//.*|^[ \t]*#(?:\\\n|.)*|__asm__\([^)]*\)|__attribute__\(\((?:[^()]|\([^()]*\))*\)\)|SL_PRINTF\(.*?\)", re.M)
 GROUP = r"\((?:[^(){};]|\((?:[^(){};]|\([^(){};]*\))*\))*\)"
 FUNCTION = re.compile(rf"^(?:static )?(?:inline )?(?!typedef|SL_VECTOR|_Static_assert)(?:ElfW\(\w+\)|\w|[ *\n])*?\b(\w+)({GROUP})[^;{{}}()]*(?:{GROUP})?[^;{{}}()]*([;{{])", re.M)
@@ -65,17 +67,29 @@ def wrong(root, paths):
     return found
 
 
+def sources(*more):
+    """The sources and headers of the product; without git the test is skipped."""
+    listed = subprocess.run(["git", "-C", ROOT, "ls-files", *ROOMS, *more], capture_output=True, text=True)
+    if listed.returncode or not listed.stdout:
+        sys.exit(77)
+    return [path for path in listed.stdout.split() if path.endswith((".c", ".h")) and ".bpf." not in path and (ROOT / path).is_file()]
+
+
 class Names(unittest.TestCase):
     maxDiff = None
 
     def test_the_name_of_each_public_function_leads_to_its_file(self):
-        listed = subprocess.run(["git", "-C", ROOT, "ls-files", *ROOMS], capture_output=True, text=True)
-        if listed.returncode or not listed.stdout:
-            sys.exit(77)
-        paths = [path for path in listed.stdout.split() if path.endswith((".c", ".h")) and ".bpf." not in path and (ROOT / path).is_file()]
+        paths = sources()
         self.assertEqual(wrong(ROOT, paths), [])
         for path in FREE:
             self.assertIn(path, paths)
+
+    def test_no_identifier_is_an_everyday_word(self):
+        found = []
+        for path in sources("dry"):
+            code = re.sub(r'"(?:\\.|[^"\\\n])*"', '""', code_of(ROOT / path))
+            found += ["%s:%d: %s" % (path, number, line.strip()) for number, line in enumerate(code.split("\n"), 1) if EVERYDAY.search(line)]
+        self.assertEqual(found, [])
 
     def test_a_name_that_leads_elsewhere_is_seen(self):
         with tempfile.TemporaryDirectory() as folder:
