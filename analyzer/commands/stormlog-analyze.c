@@ -83,6 +83,92 @@ static void allow_many_files(void)
 	}
 }
 
+/* Refuses an option that is not in the table. */
+static void refuse_option(const struct sl_arguments *options, const char *text)
+{
+	struct sl_nearest nearest = {.wanted = text, .distance = SL_NEAREST_TYPO};
+	const struct sl_option *other = NULL;
+	size_t of = 0, size = strcspn(text, "=");
+
+	for (const struct sl_option *o = options->table; o->name && text[1] == '-'; o++)
+		sl_nearest_consider(&nearest, o->name);
+	if (!strcmp(text, "--json")) {
+		sl_command_fail(SL_EXIT_USAGE, "%s prints no answer that --json could write", options->verb);
+		return;
+	}
+	for (; options->table == sl_command_report.table && !other && of < SL_COUNT(commands); of++)
+		for (const struct sl_option *o = commands[of]->table; o->name && !other; o++)
+			other = strlen(o->name) == size && !strncmp(o->name, text, size) ? o : NULL;
+	if (other) {
+		const char *const *rest = (const char *const *)options->argv + options->at + 1;
+		const char *verb = commands[of - 1]->name, *value = text[size]	    ? text + size + 1
+								    : !other->value ? ""
+								    : *rest	    ? *rest++
+										    : other->value;
+
+		rest += *rest && !strcmp(*rest, verb);
+		sl_command_fail(SL_EXIT_USAGE, "%s is an option of %s: stormlog-analyze %s %s%s%s %s", other->name, verb, verb,
+				other->name, *value ? " " : "", value, *rest ?: "PATH");
+		return;
+	}
+	if (nearest.name)
+		sl_escape_print(stderr, "stormlog-analyze: %s is no option here; did you mean %s?\n", text, nearest.name);
+	else
+		sl_escape_print(stderr, "stormlog-analyze: %s is no option here\n", text);
+	sl_arguments_usage(options, true);
+}
+
+/* "peak, end or a time such as 12.5": what a value may be. */
+static char *words_of(const struct sl_option *o)
+{
+	static const char *const examples[][2] = {
+		{"TIME", "a time such as 12.5"},
+		{"MOMENT", "start, peak, end, oom, a time such as 12.5 or an entry such as step_#12"},
+		{"SIZE", "a size such as 8G"},
+		{"SIZE,...", "a size such as 8G, or several: 8G,12G"},
+		{"DIR", "a folder"},
+		{"SECONDS", "seconds such as 0.5"},
+		{"TEXT", "a value of PYTORCH_CUDA_ALLOC_CONF"},
+		{"KEY=VALUE", "a setting that --help names and a value it can have, such as alert-warning=90"}};
+	char *words = sl_memory_copy("");
+
+	for (const char *at = o->value, *end; *at; at = *end ? end + 1 : end) {
+		char *longer, *word = sl_memory_must(strndup(at, strcspn(at, "|")));
+		const char *shown = word;
+
+		end = at + strlen(word);
+		for (size_t i = 0; i < SL_COUNT(examples); i++)
+			shown = strcmp(word, examples[i][0]) ? shown : examples[i][1];
+		longer = sl_memory_print("%s%s%s", words, at == o->value ? "" : *end ? ", " : " or ", shown);
+		free(word);
+		free(words);
+		words = longer;
+	}
+	return words;
+}
+
+static void refuse_value(const struct sl_option *o, const char *value)
+{
+	char range[80] = "", *words = words_of(o);
+
+	if (o->read == SL_READ_REAL || o->read == SL_READ_LONG || o->read == SL_READ_COUNT)
+		snprintf(range, sizeof(range), o->max < 1e9 ? ", from %g to %g" : ", from %g", o->min, o->max);
+	sl_command_fail(SL_EXIT_USAGE, "%s: \"%s\" is not %s%s", o->name, value, words, range);
+	free(words);
+}
+
+static void refuse(const struct sl_arguments *options, const struct sl_option *row, const char *value)
+{
+	const char *text = options->argv[options->at];
+
+	if (!row)
+		refuse_option(options, text);
+	else if (!value)
+		sl_command_fail(SL_EXIT_USAGE, "%s needs %s", text, row->value);
+	else
+		refuse_value(row, value);
+}
+
 static int finish(int status)
 {
 	return sl_standard_told("stormlog-analyze", status, SL_EXIT_UNSAVED);
@@ -90,16 +176,16 @@ static int finish(int status)
 
 static int obey(const struct sl_command *command, int argc, char **argv)
 {
-	struct sl_command own = *command;
-	struct sl_arguments arguments = {.command = &own, .argc = argc, .argv = argv};
-	int status;
-
-	if (word) {
-		own.name = word->word;
-		own.usage = word->usage;
-		own.about = word->about;
-	}
-	status = own.run(&arguments);
+	struct sl_arguments arguments = {"stormlog-analyze",
+					 word ? word->usage : command->usage,
+					 word ? word->about : command->about,
+					 command->table,
+					 command->paths,
+					 argc,
+					 argv,
+					 refuse,
+					 word ? word->word : command->name};
+	int status = command->run(&arguments);
 
 	if (sl_missing_say_names() && status == SL_EXIT_FINE)
 		status = SL_EXIT_UNREADABLE;
