@@ -64,7 +64,6 @@ MAY = {
     "tools/server/html.c": ("markup of ours; text through the door, or as an address", "fwrite 1"),
     "tools/server/packs.c": ("packs, as they are", "pwrite 1 sendfile 1"),
     "tools/server/request.c": ("pages of html.c, JSON, reports, words of ours", "MHD_add_response_header 3 MHD_create_response_from_buffer 2 MHD_create_response_from_fd 1"),
-    "tools/server/stormlog-server.c": ("constant text", "fputs 1"),
     "tools/top/screen.c": ("a text that has been through the door", "addnwstr 1"),
     "tools/top/stormlog-top.c": ("constant text; to a process of ours", "fputs 1 write 2"),
 }

@@ -107,7 +107,7 @@ static struct sl_http_outcome check_site(const struct sl_request *request)
 	bool changes = strcmp(request->method, "GET") && strcmp(request->method, "HEAD");
 
 	sl_host_header_name(to, host);
-	if (!sl_host_header_is_ours(host, request->server->names, request->server->name_count))
+	if (!sl_host_header_is_ours(host, request->server->names.item, (unsigned)request->server->names.count))
 		return (struct sl_http_outcome){421, "this server does not go by that name (--name)"};
 	if (changes && site && strcmp(site, "same-origin") && strcmp(site, "none"))
 		return (struct sl_http_outcome){403, "a page of another site sent this"};

@@ -86,7 +86,7 @@ static bool is_adjacent(const struct keeping *k, int64_t run)
 /* Age counts from arrival at the server, since the clocks of recorded machines may be wrong. */
 static bool is_old(const struct sl_server *server, const struct stat *st)
 {
-	return server->keep_age_s && (uint64_t)(time(NULL) - st->st_mtime) > server->keep_age_s;
+	return server->keep_days && (uint64_t)(time(NULL) - st->st_mtime) > (uint64_t)server->keep_days * SL_DAY_S;
 }
 
 /* Comparisons say as much of a run as its own pages. */
@@ -166,14 +166,14 @@ void sl_keep(struct sl_server *server)
 	struct sl_store *store = sl_runs_store(server);
 	bool fine;
 
-	if (!store || !(server->keep_age_s || server->keep_count || server->keep_bytes))
+	if (!store || !(server->keep_days || server->keep_count || server->keep_bytes))
 		return;
 	fine = take_all(&k, store);
 	if (!fine)
 		sl_escape_print(stderr, "stormlog-server: no run is let go: %s\n", sl_store_why(store));
 	for (size_t i = 0; fine && i < k.runs.count; i++)
 		consider(&k, store, &k.runs.item[i]);
-	if (fine && server->keep_age_s)
+	if (fine && server->keep_days)
 		sl_packs_each(&server->packs, consider_failed, server);
 	SL_DROP(&k.runs);
 	SL_DROP(&k.projects);

@@ -10,7 +10,6 @@
 #include <unistd.h>
 
 #define PART	  ".part"
-#define DAY_S	  (24 * 60 * 60)
 #define BEGUN_MAX 256 /* most unfinished uploads */
 
 static const char *const folders[] = {"packs", "incoming", "pages", "work"}; /* made in this order */
@@ -482,7 +481,7 @@ static void remove_old(void *context, const char *name, const struct stat *st)
 	char path[SL_PACKS_NAME + 32];
 
 	part_path(name, path);
-	if (st->st_mtime + DAY_S < time(NULL) && !unlinkat(packs->folder, path, 0))
+	if (st->st_mtime + SL_DAY_S < time(NULL) && !unlinkat(packs->folder, path, 0))
 		__atomic_fetch_sub(&packs->used, (uint64_t)st->st_size, __ATOMIC_RELAXED);
 }
 
@@ -493,7 +492,7 @@ static void remove_half(void *context, const char *name, const struct stat *st)
 	char path[SL_PACKS_NAME + 32];
 
 	carried_path(name, path);
-	if (st->st_mtime + DAY_S < time(NULL))
+	if (st->st_mtime + SL_DAY_S < time(NULL))
 		unlinkat(packs->folder, path, 0);
 }
 

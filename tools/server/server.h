@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "analyzer/base/arguments.h"
 #include "analyzer/base/hash.h"
 #include "analyzer/catalogue/catalogue.h"
 
@@ -15,6 +16,8 @@
  * while they arrive.  A pack gets its name only when all of it is on disk, so after any crash it is either complete or absent.
  * packs/ may be another file system, one that can rename a file.  Any thread.
  */
+
+#define SL_DAY_S (24 * 60 * 60)
 
 #define SL_PACKS_NAME	64 /* hex digits of a name */
 #define SL_PACKS_SUFFIX ".stormlog"
@@ -118,11 +121,11 @@ struct sl_server {
 	struct sl_packs packs;
 	struct sl_tokens tokens;
 	struct sl_work *work;
-	bool open; /* reading needs no token */
-	const char *const *names;
-	unsigned name_count;			     /* --host: names that the server answers to, besides numbers and localhost */
-	uint64_t keep_age_s, keep_count, keep_bytes; /* limits for each project; 0: no limit */
-	uint64_t project_bytes;			     /* limit for what a project's runs take; 0: no limit */
+	bool open;			/* reading needs no token */
+	struct sl_texts names;		/* --name: names that the server answers to, besides numbers and localhost */
+	unsigned keep_days, keep_count; /* limits for each project; 0: no limit */
+	uint64_t keep_bytes;
+	uint64_t project_bytes; /* limit for what a project's runs take; 0: no limit */
 };
 
 /*

@@ -7,127 +7,43 @@
 #include <sys/resource.h>
 #include <time.h>
 
-#include "analyzer/base/exact.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/save.h"
 #include "common/text.h"
 #include "common/standard.h"
 #include "tools/server/server.h"
 
-#define NAMES_MAX 64
-#define DAY_S	  (24 * 60 * 60)
-
-static const char usage[] = "usage: stormlog-server --store DIR [options]\n"
-			    "       stormlog-server --store DIR token add NAME --read|--write | token list |\n"
-			    "           token remove NAME\n"
-			    "       stormlog-server --store DIR backup FILE\n"
-			    "\n"
-			    "Keeps runs that are sent as packs (stormlog-analyze push), and shows, searches\n"
-			    "and compares them.\n"
-			    "\n"
-			    "      --store DIR           where everything is kept; made where it is missing\n"
-			    "      --listen ADDR:PORT    of this machine (default: 127.0.0.1:7171); port 0\n"
-			    "                            takes a free one and prints it\n"
-			    "      --open                who reaches the address may read without a token;\n"
-			    "                            writing needs one all the same\n"
-			    "      --name HOST           a name that the server goes by, behind a proxy say;\n"
-			    "                            may be repeated.  Numbers and localhost always are\n"
-			    "      --max-pack SIZE       a pack is at most so large (default: 4G)\n"
-			    "      --quota SIZE          all packs, uploads and pages together are (default:\n"
-			    "                            no limit)\n"
-			    "      --project-quota SIZE  limit for one project; a run beyond it is refused\n"
-			    "      --keep-age DAYS       of each project runs that came in so many days,\n"
-			    "      --keep-count N        the N newest,\n"
-			    "      --keep-size SIZE      as many as take so much with their pages; pinned\n"
-			    "                            ones and those beside a change always\n"
-			    "      --help, --version\n"
-			    "\n"
-			    "Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be\n"
-			    "used, or an answer could not be written.\n";
-
 struct settings {
 	struct sl_server server;
 	const char *store, *listen;
-	const char *names[NAMES_MAX];
 };
 
-enum { STORE = 256, LISTEN, OPEN, NAME, MAX_PACK, QUOTA, PROJECT_QUOTA, KEEP_AGE, KEEP_COUNT, KEEP_SIZE, HELP, VERSION };
+static const char usage[] = "--store DIR [options] [token add NAME --read|--write | token list | token remove NAME | backup FILE]";
+static const char about[] =
+	"Keeps runs that are sent as packs (stormlog-analyze push), and shows, searches and compares them.\n"
+	"\n"
+	"Exit status: 0 ended by a signal, 2 usage, 4 the store or the address cannot be used, or an answer could not be written.";
 
-static bool read_count(const char *text, uint64_t *count)
-{
-	char *end;
-
-	*count = strtoull(text, &end, 10);
-	return *text >= '0' && *text <= '9' && !*end && *count && *count <= UINT32_MAX;
-}
-
-/* An exit status, or -1: go on. */
-static int parse(struct settings *s, int argc, char **argv)
-{
-	static const struct option table[] = {{"store", 1, NULL, STORE},
-					      {"listen", 1, NULL, LISTEN},
-					      {"open", 0, NULL, OPEN},
-					      {"name", 1, NULL, NAME},
-					      {"max-pack", 1, NULL, MAX_PACK},
-					      {"quota", 1, NULL, QUOTA},
-					      {"keep-age", 1, NULL, KEEP_AGE},
-					      {"keep-count", 1, NULL, KEEP_COUNT},
-					      {"keep-size", 1, NULL, KEEP_SIZE},
-					      {"project-quota", 1, NULL, PROJECT_QUOTA},
-					      {"help", 0, NULL, HELP},
-					      {"version", 0, NULL, VERSION},
-					      {0}};
-	bool fine = true;
-	int option;
-
-	while (fine && (option = sl_exact_getopt(argc, argv, "+", table)) != -1) {
-		switch (option) {
-		case STORE:
-			s->store = optarg;
-			break;
-		case LISTEN:
-			s->listen = optarg;
-			break;
-		case OPEN:
-			s->server.open = true;
-			break;
-		case NAME:
-			fine = s->server.name_count < NAMES_MAX;
-			if (fine)
-				s->names[s->server.name_count++] = optarg;
-			break;
-		case MAX_PACK:
-			fine = sl_size_parse(optarg, &s->server.packs.pack_max) && s->server.packs.pack_max;
-			break;
-		case QUOTA:
-			fine = sl_size_parse(optarg, &s->server.packs.quota);
-			break;
-		case PROJECT_QUOTA:
-			fine = sl_size_parse(optarg, &s->server.project_bytes);
-			break;
-		case KEEP_AGE:
-			fine = read_count(optarg, &s->server.keep_age_s);
-			s->server.keep_age_s *= DAY_S;
-			break;
-		case KEEP_COUNT:
-			fine = read_count(optarg, &s->server.keep_count);
-			break;
-		case KEEP_SIZE:
-			fine = sl_size_parse(optarg, &s->server.keep_bytes);
-			break;
-		case HELP:
-			fputs(usage, stdout);
-			return 0;
-		case VERSION:
-			puts("stormlog-server " SL_VERSION);
-			return 0;
-		default:
-			return 2;
-		}
-	}
-	if (!fine)
-		return sl_escape_fail("stormlog-server", 2, "%s is not what this option takes", optarg);
-	return s->store ? -1 : sl_escape_fail("stormlog-server", 2, "--store DIR says where runs are kept (--help)");
-}
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--store", 0, "DIR", "where everything is kept; made where it is missing", SL_TO_TEXT(store)},
+	{"--listen", 0, "ADDR:PORT", "of this machine (default: 127.0.0.1:7171); port 0 takes a free one and prints it",
+	 SL_TO_TEXT(listen)},
+	{"--open", 0, NULL, "reading needs no token, for all who reach the address; writing does all the same",
+	 SL_TO_FLAG(server.open)},
+	{"--name", 0, "HOST",
+	 "a name that the server goes by, behind a proxy say; may be repeated. Numbers and localhost always are",
+	 SL_TO_TEXTS(server.names)},
+	{"--max-pack", 0, "SIZE", "a pack is at most so large (default: 4G)", SL_TO_SIZE(server.packs.pack_max), 1},
+	{"--quota", 0, "SIZE", "all packs, uploads and pages together are (default: no limit)", SL_TO_SIZE(server.packs.quota)},
+	{"--project-quota", 0, "SIZE", "limit for one project; a run beyond it is refused", SL_TO_SIZE(server.project_bytes)},
+	{"--keep-age", 0, "DAYS", "of each project runs that came in so many days,", SL_TO_COUNT(server.keep_days, 1, UINT32_MAX)},
+	{"--keep-count", 0, "N", "the N newest,", SL_TO_COUNT(server.keep_count, 1, UINT32_MAX)},
+	{"--keep-size", 0, "SIZE", "as many as take so much with their pages; pinned ones and those beside a change always",
+	 SL_TO_SIZE(server.keep_bytes)},
+	SL_OPTION_HELP,
+	{0},
+};
 
 /* makes: a store, where none is.  A backup needs the catalogue alone. */
 static bool open_store(struct settings *s, bool makes, bool backs_up)
@@ -227,38 +143,44 @@ static int backup(struct sl_server *server, const char *path)
 int main(int argc, char **argv)
 {
 	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
+	struct sl_arguments parsed = {"stormlog-server", usage, about, table, SL_PATHS_WORDS, argc, argv};
 	struct addrinfo *address = NULL;
 	struct sl_tokens_command token;
+	char **words;
+	int count;
 	bool backs_up, is_token;
 	int status;
 
 	sl_standard_hold(0);
-	status = parse(&s, argc, argv);
+	status = sl_arguments_parse(&parsed, NULL, &s);
 	if (status >= 0)
 		return sl_standard_told("stormlog-server", status, 4);
+	if (!s.store)
+		return sl_escape_fail("stormlog-server", 2, "--store DIR says where runs are kept (--help)");
+	words = parsed.paths;
+	count = (int)parsed.path_count;
 	signal(SIGPIPE, SIG_IGN);
 	signal(SIGXFSZ, SIG_IGN);
 	umask(077);
 	allow_many_files();
-	backs_up = optind + 2 == argc && !strcmp(argv[optind], "backup");
-	is_token = optind < argc && !strcmp(argv[optind], "token");
-	if (!is_token && !backs_up && optind < argc)
-		return sl_escape_fail("stormlog-server", 2, "%s: is not an option, token or backup", argv[optind]);
+	backs_up = count == 2 && !strcmp(words[0], "backup");
+	is_token = count && !strcmp(words[0], "token");
+	if (!is_token && !backs_up && count)
+		return sl_escape_fail("stormlog-server", 2, "%s: is not an option, token or backup", words[0]);
 	if (!is_token && !backs_up && !(address = resolve(s.listen)))
 		return sl_escape_fail("stormlog-server", 2, "%s: is no ADDRESS:PORT, in numbers", s.listen);
-	if (is_token && !sl_tokens_parse(&token, argc - optind - 1, argv + optind + 1))
+	if (is_token && !sl_tokens_parse(&token, count - 1, words + 1))
 		return 2;
 	if (!open_store(&s, !is_token || token.verb == SL_TOKENS_ADD, backs_up))
 		return 4;
 	if (is_token)
 		return sl_standard_told("stormlog-server", sl_tokens_command(s.server.packs.folder, &token), 4);
 	if (backs_up)
-		return backup(&s.server, argv[optind + 1]);
+		return backup(&s.server, words[1]);
 	if (!lock(s.server.packs.folder))
 		return sl_escape_fail("stormlog-server", 4, "%s: another server uses this store", s.store);
 	if (!sl_runs_examine(&s.server))
 		return 4;
-	s.server.names = s.names;
 	status = serve(&s, address);
 	freeaddrinfo(address);
 	return status;
