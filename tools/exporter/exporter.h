@@ -2,6 +2,7 @@
 /* stormlog-exporter: what its files share.  One thread. */
 #pragma once
 
+#include "analyzer/base/arguments.h"
 #include "analyzer/follow/follow.h"
 
 #define EXPORTER_DEVICES SL_FIGURES_DEVICES
@@ -25,7 +26,7 @@ struct sl_exporter {
 	struct sl_follow *follow;
 	SL_VECTOR(struct sl_exporter_seen) seen; /* one for each process of sl_follow, in the same order */
 	const char *root;			 /* prefix of the node's /proc and /var: "" or /host */
-	SL_VECTOR(const char *) names;		 /* names by which it may be addressed, besides addresses and localhost */
+	struct sl_texts names;			 /* names by which it may be addressed, besides addresses and localhost */
 	unsigned max_processes;			 /* how many processes may have series */
 	uint64_t now_ns, cost_ns;
 	unsigned *shown, shown_count, left_out; /* during one answer: indexes of the processes with series */

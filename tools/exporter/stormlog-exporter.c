@@ -6,7 +6,7 @@
 #include <netinet/in.h>
 #include <signal.h>
 
-#include "analyzer/base/exact.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/sandbox.h"
 #include "analyzer/base/host_header.h"
 #include "common/now.h"
@@ -18,22 +18,29 @@
 #define ENDED_NS  60000000000ull /* how long a process that has ended keeps its series, so that a scrape sees its last figures */
 #define MOST	  256
 
-static const char usage[] = "usage: stormlog-exporter [options] [DIR...]\n"
-			    "\n"
-			    "What recordings hold while they run, as metrics at\n"
-			    "http://127.0.0.1:9836/metrics: of each DIR the newest run, without DIR every\n"
-			    "living recording on this node that this user may read.\n"
-			    "\n"
-			    "  -l, --listen ADDRESS:PORT  (default: 127.0.0.1:9836; port 0: any, which is\n"
-			    "                             printed)\n"
-			    "      --root DIR             where the node's /proc and /var are seen, as /host\n"
-			    "                             in a container\n"
-			    "      --name HOST            a name that it goes by, when Prometheus asks by\n"
-			    "                             name; may be repeated.  The node's own, numbers and\n"
-			    "                             localhost always are\n"
-			    "      --most PROCESSES       the most processes with series (default: 256)\n"
-			    "      --once                 print the metrics once and exit\n"
-			    "      --help, --version\n";
+static const char about[] =
+	"Shows the memory of recordings while they run, as metrics at http://127.0.0.1:9836/metrics: of each DIR the newest run. "
+	"Without DIR: of every living recording on this node that this user may read.";
+
+struct settings {
+	struct sl_exporter exporter;
+	const char *listen;
+	bool once;
+};
+
+#define INTO struct settings
+static const struct sl_option table[] = {
+	{"--listen", 'l', "ADDR:PORT", "(default: 127.0.0.1:9836; port 0: any, which is printed)", SL_TO_TEXT(listen)},
+	{"--root", 0, "DIR", "where the node's /proc and /var are seen, as /host in a container", SL_TO_TEXT(exporter.root)},
+	{"--name", 0, "HOST",
+	 "a name that it goes by, when Prometheus asks by name; may be repeated. The node's own, numbers and localhost always are",
+	 SL_TO_TEXTS(exporter.names)},
+	{"--most", 0, "PROCESSES", "the most processes with series (default: 256)",
+	 SL_TO_COUNT(exporter.max_processes, 1, INT_MAX)},
+	{"--once", 0, NULL, "print the metrics once and exit", SL_TO_FLAG(once)},
+	SL_OPTION_HELP,
+	{0},
+};
 
 static volatile sig_atomic_t asked_to_end;
 static sigset_t while_waiting;
@@ -208,49 +215,6 @@ static int serve(struct sl_exporter *exporter, int fd, bool node)
 	return 0;
 }
 
-/* An exit status, or -1: go on. */
-static int parse(struct sl_exporter *exporter, int argc, char **argv, const char **listen, bool *once)
-{
-	static const struct option table[] = {
-		{"listen", 1, NULL, 'l'}, {"root", 1, NULL, 'r'}, {"name", 1, NULL, 'n'},    {"most", 1, NULL, 'm'},
-		{"once", 0, NULL, 'o'},	  {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
-	char *end = "";
-	int option;
-	long number;
-
-	while ((option = sl_exact_getopt(argc, argv, "l:", table)) != -1) {
-		switch (option) {
-		case 'l':
-			*listen = optarg;
-			break;
-		case 'r':
-			exporter->root = optarg;
-			break;
-		case 'n':
-			*SL_PUSH(&exporter->names) = optarg;
-			break;
-		case 'm':
-			number = strtol(optarg, &end, 10);
-			exporter->max_processes = number > 0 && number <= INT_MAX ? (unsigned)number : 0;
-			break;
-		case 'o':
-			*once = true;
-			break;
-		case 'H':
-			fputs(usage, stdout);
-			return 0;
-		case 'V':
-			puts("stormlog-exporter " SL_VERSION);
-			return 0;
-		default:
-			return 2;
-		}
-		if (*end || !exporter->max_processes)
-			return sl_escape_fail("stormlog-exporter", 2, "%s is not what this option takes", optarg);
-	}
-	return -1;
-}
-
 /* An exit status, or -1: go on.  From here on this process reads other users' traces and does nothing else. */
 static int open_paths(struct sl_exporter *exporter, char **paths)
 {
@@ -281,34 +245,34 @@ static void end_when_asked(void)
 
 int main(int argc, char **argv)
 {
-	struct sl_exporter exporter = {.follow = sl_follow_new(), .root = "", .max_processes = MOST};
-	const char *listen = "127.0.0.1:9836";
+	struct settings s = {{.follow = sl_follow_new(), .root = "", .max_processes = MOST}, .listen = "127.0.0.1:9836"};
+	struct sl_arguments parsed = {"stormlog-exporter", "[options] [DIR...]", about, table, SL_PATHS_OPTIONAL, argc, argv};
 	char node[SL_HOST_HEADER_MAX] = "";
-	bool once = false;
 	int status, fd = 0;
 
 	sl_standard_hold(0);
-	status = parse(&exporter, argc, argv, &listen, &once);
+	status = sl_arguments_parse(&parsed, NULL, &s);
 	if (!gethostname(node, sizeof(node) - 1))
-		*SL_PUSH(&exporter.names) = node;
-	if (status < 0 && !once)
+		*SL_PUSH(&s.exporter.names) = node;
+	if (status < 0 && !s.once)
 		end_when_asked();
-	if (status < 0 && !once && (fd = listen_at(listen)) < 0) {
+	if (status < 0 && !s.once && (fd = listen_at(s.listen)) < 0) {
 		if (fd == -1)
-			sl_escape_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", listen);
+			sl_escape_print(stderr, "stormlog-exporter: %s is no ADDRESS:PORT\n", s.listen);
 		status = 2;
 	}
 	if (status < 0)
-		status = open_paths(&exporter, argv + optind);
-	if (status < 0 && once) {
-		look(&exporter, optind == argc);
-		sl_exporter_write(&exporter, stdout, true);
+		status = open_paths(&s.exporter, parsed.paths);
+	if (status < 0 && s.once) {
+		look(&s.exporter, !parsed.path_count);
+		sl_exporter_write(&s.exporter, stdout, true);
 		status = 0;
 	} else if (status < 0) {
-		status = serve(&exporter, fd, optind == argc);
+		status = serve(&s.exporter, fd, !parsed.path_count);
 	}
-	free(exporter.names.item);
-	free(exporter.seen.item);
-	sl_follow_free(exporter.follow);
+	free(s.exporter.names.item);
+	free(s.exporter.seen.item);
+	sl_follow_free(s.exporter.follow);
+	sl_arguments_free(&parsed);
 	return sl_standard_told("stormlog-exporter", status, 4);
 }

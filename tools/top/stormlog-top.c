@@ -14,7 +14,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/exact.h"
+#include "analyzer/base/arguments.h"
+#include "analyzer/base/escape.h"
 #include "analyzer/base/sandbox.h"
 #include "common/now.h"
 #include "common/standard.h"
@@ -137,20 +138,20 @@ static void take_page(struct sl_top *top)
 
 #define NODE_NS 5000000000ull /* between two searches of the node for recordings */
 
-static const char usage[] = "usage: stormlog-top [options] [DIR...]\n"
+static const char about[] = "Shows what recorded programs hold while they run. With DIR: the newest run in each DIR, even a\n"
+			    "finished one. Without: every running recording on this node that you may read.\n"
 			    "\n"
-			    "Shows what recorded programs hold while they run.  With DIR: the newest run in\n"
-			    "each DIR, even a finished one. Without: every running recording on this node\n"
-			    "that you may read.\n"
-			    "\n"
-			    "  -p, --pid PID        show this process alone\n"
-			    "  -d, --delay SECONDS  time between two updates, 0.1 to 60 (default: 1)\n"
-			    "      --ascii          no character beyond ASCII (so too where the locale is not\n"
-			    "                       UTF-8)\n"
-			    "      --help, --version\n"
-			    "\n"
-			    "Keys: ? shows them.  Exit status: 0 fine, 2 usage, a path that does not exist or\n"
-			    "no terminal, 4 the help could not be written.\n";
+			    "Keys: ? shows them. Exit status: 0 fine, 2 usage, a path that does not exist or no terminal, 4\n"
+			    "the help could not be written.";
+
+#define INTO struct sl_top
+static const struct sl_option table[] = {
+	{"--pid", 'p', "PID", "show this process alone", SL_TO_LONG(pid, 1, INT_MAX)},
+	{"--delay", 'd', "SECONDS", "time between two updates, 0.1 to 60 (default: 1)", SL_TO_REAL(interval, 0.1, 60)},
+	{"--ascii", 0, NULL, "no character beyond ASCII (so too where the locale is not UTF-8)", SL_TO_FLAG(ascii)},
+	SL_OPTION_HELP,
+	{0},
+};
 
 static struct sl_top_seen *seen_of(struct sl_top *top, unsigned index)
 {
@@ -402,43 +403,6 @@ static int open_paths(struct sl_top *top)
 	return 0;
 }
 
-static int parse(struct sl_top *top, int argc, char **argv)
-{
-	static const struct option table[] = {{"pid", 1, NULL, 'p'},  {"delay", 1, NULL, 'd'},	 {"ascii", 0, NULL, 'a'},
-					      {"help", 0, NULL, 'H'}, {"version", 0, NULL, 'V'}, {0}};
-	char *end = "";
-	bool is_right = true;
-	int option;
-
-	while ((option = sl_exact_getopt(argc, argv, "p:d:", table)) != -1) {
-		switch (option) {
-		case 'p':
-			top->pid = strtol(optarg, &end, 10);
-			is_right = end > optarg && top->pid > 0 && top->pid <= INT_MAX;
-			break;
-		case 'd':
-			top->interval = strtod(optarg, &end);
-			is_right = top->interval >= 0.1 && top->interval <= 60;
-			break;
-		case 'a':
-			top->ascii = true;
-			break;
-		case 'H':
-			fputs(usage, stdout);
-			return 0;
-		case 'V':
-			puts("stormlog-top " SL_VERSION);
-			return 0;
-		default:
-			return 2;
-		}
-		if (*end || !is_right)
-			return sl_escape_fail("stormlog-top", 2, "%s is not what this option takes", optarg);
-	}
-	top->paths = argv + optind;
-	return -1;
-}
-
 /* Landlock would hide other processes' /proc maps; where those are read, only the filter of system calls is used. */
 static void confine(const struct sl_top *top)
 {
@@ -450,8 +414,10 @@ static void confine(const struct sl_top *top)
 int main(int argc, char **argv)
 {
 	struct sl_top top = {.process = ALL, .session = ALL, .interval = 1, .findings.fd = -1};
-	int status = parse(&top, argc, argv);
+	struct sl_arguments parsed = {"stormlog-top", "[options] [DIR...]", about, table, SL_PATHS_OPTIONAL, argc, argv};
+	int status = sl_arguments_parse(&parsed, NULL, &top);
 
+	top.paths = parsed.paths;
 	if (status >= 0)
 		return sl_standard_told("stormlog-top", status, 4);
 	signal(SIGXFSZ, SIG_IGN); /* a pack that cannot be unpacked is then an error */
@@ -489,5 +455,6 @@ int main(int argc, char **argv)
 	free(top.findings.output);
 	sl_top_past_free(&top);
 	sl_follow_free(top.follow);
+	sl_arguments_free(&parsed);
 	return status;
 }
