@@ -57,7 +57,7 @@ MAY = {
     "tools/attach/watch.c": ("calls of NVML", "dlsym 5"),
     "tools/attach/probes.c": ("libbpf: its functions, in a table, and its words for who debugs this program", "dlsym 1 syscall 1 vfprintf 1"),
     "tools/attach/recording.c": ("a trace", "write 1"),
-    "tools/attach/stormlog-attach.c": ("constant text; a number in a ring", "fputs 1 pwrite 1"),
+    "tools/attach/stormlog-attach.c": ("a number in a ring", "pwrite 1"),
     "tools/attach/unwind.c": ("functions of libdw, in a table", "dlsym 1"),
     "common/standard.h": ("the program's own name", "fprintf 1"),
     "tools/exporter/stormlog-exporter.c": ("pages of families.c", "MHD_add_response_header 1 MHD_create_response_from_buffer 1"),

@@ -6,7 +6,8 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "analyzer/base/exact.h"
+#include "analyzer/base/arguments.h"
+#include "analyzer/base/escape.h"
 #include "tools/attach/attach.h"
 #include "common/standard.h"
 #include "common/tracefile.h"
@@ -231,40 +232,21 @@ static void free_sleepers(struct sl_sleepers *list)
 enum { FINE, USAGE = 2, NOTHING = 3, FAILED = 4 };
 #define ID_BYTES 6 /* shorter prefixes would match many containers */
 
-enum { REST = 256, DURATION, ALL, YES, CGROUP, CONTAINER, HELP, VERSION };
-
-static const char usage[] = "usage: stormlog-attach [options] PID|DIR|RING...\n"
-			    "\n"
-			    "Look into running programs.  A recording that sleeps (stormlog-run --asleep) is\n"
-			    "woken: of each PID, or of all that record into DIR; that needs no right but to\n"
-			    "write to its files.  A process without one is watched by BPF, as root, until an\n"
-			    "interrupt: its calls go into a trace of DIR.\n"
-			    "\n"
-			    "  -p, --pid PID           the same as naming it without -p\n"
-			    "      --all               every process of this node that uses a GPU, now or\n"
-			    "                          later; says how many, and asks\n"
-			    "      --yes               do not ask\n"
-			    "      --cgroup PATH       every such process of a cgroup (a path as in\n"
-			    "                          /proc/PID/cgroup) and of those below it\n"
-			    "      --container ID      every such process of a container, by its id or the\n"
-			    "                          beginning of it\n"
-			    "  -o, --output DIR        where traces of watched processes go (default: traces)\n"
-			    "      --rest              put recordings back to rest: from then on their calls\n"
-			    "                          are only counted\n"
-			    "      --duration SECONDS  stay so long; then, or at an interrupt, remove the\n"
-			    "                          probes and put to rest what was woken\n"
-			    "      --help, --version\n"
-			    "\n"
-			    "Says `ready` on stderr when all have answered and all probes are in place.  Exit\n"
-			    "status: 0 fine, 2 usage or a target that does not exist, 3 no process there can\n"
-			    "be woken or watched, 4 one did not answer within 10 s, or a trace could not be\n"
-			    "written.\n";
+static const char about[] =
+	"Look into running programs. A recording that sleeps (stormlog-run --asleep) is woken: of each PID, or of all that record "
+	"into DIR; that needs no right but to write to its files. A process without one is watched by BPF, as root, until an "
+	"interrupt: its calls go into a trace of DIR.\n"
+	"\n"
+	"Says `ready` on stderr when all have answered and all probes are in place. Exit status: 0 fine, 2 usage or a target that "
+	"does not exist, 3 no process there can be woken or watched, 4 one did not answer within 10 s, or a trace could not be "
+	"written.";
 
 struct request {
 	bool rest, yes;	 /* yes: --all does not ask */
 	double duration; /* seconds; 0: none */
 	enum sl_group group;
-	const char *group_name, *folder;
+	const char *group_name, *folder, *seconds;
+	struct sl_texts pids;
 	struct sl_sleepers sleepers;
 	struct sl_attach_watch *watch;
 	bool wakes_only; /* the kernel does not let us watch */
@@ -274,6 +256,21 @@ struct request {
 	} * refused; /* members of the group that cannot be watched so far, each reported once */
 	size_t refused_count, refused_capacity;
 	int status;
+};
+
+#define INTO struct request
+static const struct sl_option table[] = {
+	{"--all", 0, NULL, "every process of this node that uses a GPU, now or later; says how many, and asks"},
+	{"--cgroup", 0, "PATH", "every such process of a cgroup (a path as in /proc/PID/cgroup) and of those below it"},
+	{"--container", 0, "ID", "every such process of a container, by its id or the beginning of it"},
+	{"--pid", 'p', "PID", "the same as naming it without -p", SL_TO_TEXTS(pids)},
+	{"--yes", 0, NULL, "do not ask", SL_TO_FLAG(yes)},
+	{"--output", 'o', "DIR", "where traces of watched processes go (default: traces)", SL_TO_TEXT(folder)},
+	{"--rest", 0, NULL, "put recordings back to rest: from then on their calls are only counted", SL_TO_FLAG(rest)},
+	{"--duration", 0, "SECONDS", "stay so long; then, or at an interrupt, remove the probes and put to rest what was woken",
+	 SL_TO_TEXT(seconds)},
+	SL_OPTION_HELP,
+	{0},
 };
 
 static void say(const char *target, const char *why)
@@ -483,19 +480,23 @@ static void stay(double seconds)
 		;
 }
 
-static bool is_duration(struct request *request, const char *text)
+static bool is_duration(struct request *request)
 {
 	char *end;
 
-	request->duration = strtod(text, &end);
-	if (!*end && end != text && request->duration > 0 && request->duration < 1e9)
+	request->duration = strtod(request->seconds, &end);
+	if (!*end && end != request->seconds && request->duration > 0 && request->duration < 1e9)
 		return true;
-	say(text, "is no duration: seconds must be more than 0 and less than 1000000000");
+	say(request->seconds, "is no duration: seconds must be more than 0 and less than 1000000000");
 	return false;
 }
 
-static void choose_group(struct request *request, enum sl_group group, const char *name)
+/* The first rows of the table, in the order of enum sl_group. */
+static bool choose_group(void *context, int option, const char *name)
 {
+	struct request *request = context;
+	enum sl_group group = (enum sl_group)(SL_GROUP_ALL + option);
+
 	if (request->group) {
 		fputs("stormlog-attach: --all, --cgroup and --container exclude each other\n", stderr);
 		request->status = USAGE;
@@ -505,59 +506,28 @@ static void choose_group(struct request *request, enum sl_group group, const cha
 	if (group == SL_GROUP_CGROUP && *name != '/')
 		refuse_target(request, USAGE, name, "the path of a cgroup begins with / (/proc/PID/cgroup has it)");
 	request->group = group;
-	request->group_name = name;
+	request->group_name = name ? name : "--all";
+	return true;
 }
 
 /* -1: go on; else the exit status. */
-static int parse(struct request *request, int argc, char **argv)
+static int parse(struct request *request, struct sl_arguments *parsed)
 {
-	static const struct option options[] = {
-		{"pid", required_argument, NULL, 'p'},
-		{"rest", no_argument, NULL, REST},
-		{"duration", required_argument, NULL, DURATION},
-		{"all", no_argument, NULL, ALL},
-		{"yes", no_argument, NULL, YES},
-		{"cgroup", required_argument, NULL, CGROUP},
-		{"container", required_argument, NULL, CONTAINER},
-		{"output", required_argument, NULL, 'o'},
-		{"help", no_argument, NULL, HELP},
-		{"version", no_argument, NULL, VERSION},
-		{NULL, 0, NULL, 0},
-	};
-	const char *pids[64];
-	unsigned count = 0;
-	int option;
+	int status = sl_arguments_parse(parsed, choose_group, request);
 
-	while ((option = sl_exact_getopt(argc, argv, "p:o:", options)) != -1)
-		if (option == 'p' && count < SL_COUNT(pids)) {
-			pids[count++] = optarg;
-		} else if (option == 'o') {
-			request->folder = optarg;
-		} else if (option == REST) {
-			request->rest = true;
-		} else if (option == YES) {
-			request->yes = true;
-		} else if (option == ALL || option == CGROUP || option == CONTAINER) {
-			choose_group(request,
-				     option == ALL	? SL_GROUP_ALL
-				     : option == CGROUP ? SL_GROUP_CGROUP
-							: SL_GROUP_CONTAINER,
-				     optarg ? optarg : "--all");
-		} else if (option == HELP || option == VERSION) {
-			fputs(option == HELP ? usage : "stormlog-attach " SL_VERSION "\n", stdout);
-			return FINE;
-		} else if (option != DURATION || !is_duration(request, optarg)) {
-			return USAGE;
-		}
-	if (optind == argc && !count && !request->group)
+	if (status >= 0)
+		return status;
+	if (request->seconds && !is_duration(request))
+		return USAGE;
+	if (!parsed->path_count && !request->pids.count && !request->group)
 		return fputs("stormlog-attach: which process? stormlog-attach PID (stormlog-top shows them)\n", stderr), USAGE;
 	if (request->rest && request->duration > 0)
 		return fputs("stormlog-attach: --rest and --duration exclude each other\n", stderr), USAGE;
 	request->watch = sl_watch_new(request->folder);
-	for (unsigned i = 0; i < count; i++)
-		add_process(request, pids[i]);
-	for (; optind < argc; optind++)
-		add_target(request, argv[optind]);
+	for (size_t i = 0; i < request->pids.count; i++)
+		add_process(request, request->pids.item[i]);
+	for (unsigned i = 0; i < parsed->path_count; i++)
+		add_target(request, parsed->paths[i]);
 	return request->status == USAGE ? USAGE : -1;
 }
 
@@ -621,6 +591,7 @@ static void work(struct request *request)
 int main(int argc, char **argv)
 {
 	struct request request = {.folder = "traces"};
+	struct sl_arguments parsed = {"stormlog-attach", "[options] PID|DIR|RING...", about, table, SL_PATHS_OPTIONAL, argc, argv};
 	sigset_t ends;
 	int status;
 
@@ -630,7 +601,7 @@ int main(int argc, char **argv)
 	sigaddset(&ends, SIGINT);
 	sigaddset(&ends, SIGTERM);
 	sigprocmask(SIG_BLOCK, &ends, NULL);
-	status = parse(&request, argc, argv);
+	status = parse(&request, &parsed);
 	if (status < 0 && !is_agreed(&request)) {
 		status = USAGE;
 	} else if (status < 0) {
@@ -640,5 +611,7 @@ int main(int argc, char **argv)
 	free_sleepers(&request.sleepers);
 	sl_watch_free(request.watch);
 	free(request.refused);
+	free(request.pids.item);
+	sl_arguments_free(&parsed);
 	return sl_standard_told("stormlog-attach", status, FAILED);
 }
