@@ -306,16 +306,12 @@ static void say_first(struct sl_answer *answer, const struct against *a, const s
 
 struct sl_answers *sl_answer_against(struct sl_trial *const asked[2], struct sl_trial *const ran[2], struct sl_report report[2])
 {
-	static const struct {
-		const char *text;
-		enum sl_word word;
-	} fits[] = {[SL_TRIAL_FAILS] = {"does not fit", SL_WORD_DOES_NOT_FIT},
-		    [SL_TRIAL_MAY] = {"may fit", SL_WORD_MAY_FIT},
-		    [SL_TRIAL_FITS] = {"fits", SL_WORD_FITS}};
+	static const enum sl_word word[] = {
+		[SL_TRIAL_FAILS] = SL_WORD_DOES_NOT_FIT, [SL_TRIAL_MAY] = SL_WORD_MAY_FIT, [SL_TRIAL_FITS] = SL_WORD_FITS};
 	const char *mark;
 	struct against a = {.process = {sl_devices_fullest_process(&report[0]), sl_devices_fullest_process(&report[1])}};
 	struct sl_answers *answers = sl_answers_new();
-	struct sl_answer *answer = sl_answer_add(answers, fits[asked[1]->fit].word, "dry.fits");
+	struct sl_answer *answer = sl_answer_add(answers, word[asked[1]->fit], "dry.fits");
 
 	compare(&a);
 	answers->title = sl_answers_text(answers, "%s", asked[1]->program);
@@ -328,8 +324,9 @@ struct sl_answers *sl_answer_against(struct sl_trial *const asked[2], struct sl_
 						   : "it holds as much as in the other environment");
 	sl_answer_say(answer, SL_LABEL_WHY, "It held %s, and %s in the other environment.", SL_ANSWER_SIZE(ran[1]->peak),
 		      SL_ANSWER_SIZE(ran[0]->peak));
-	sl_answer_say(answer, SL_LABEL_CARDS, "It %s the %s; there it %s%s.", fits[asked[1]->fit].text, asked[1]->card_name,
-		      fits[asked[0]->fit].text, asked[0] != ran[0] ? ". The lines were compared on a card with room for both" : "");
+	sl_answer_say(answer, SL_LABEL_CARDS, "It %s the %s; there it %s%s.", sl_trial_words[asked[1]->fit], asked[1]->card_name,
+		      sl_trial_words[asked[0]->fit],
+		      asked[0] != ran[0] ? ". The lines were compared on a card with room for both" : "");
 	for (size_t i = 1; i < a.change.count && i < SL_NAMED; i++)
 		if (fabs(a.change.item[i].bytes) > fabs(a.total) / 20)
 			sl_answer_say(answer, SL_LABEL_HELD, "%s%s", sl_answer_break(answer, SL_LABEL_HELD),

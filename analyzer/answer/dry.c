@@ -2,7 +2,6 @@
 /* FITS, MAY FIT, DOES NOT FIT: what a dry run says of the card (doc/dry-run.md). */
 #include <stdio.h>
 
-#include "analyzer/answer/trial.h"
 #include "analyzer/answer/make.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
@@ -10,6 +9,39 @@
 #include "analyzer/report/devices.h"
 #include "analyzer/report/dry.h"
 #include "analyzer/report/server.h"
+
+#define MIB ((uint64_t)1 << 20)
+
+static const struct device {
+	const char *id;
+	uint64_t memory; /* bytes */
+} devices[] = {
+#define CARD(id, name, measured, memory, ...) {#id, (memory)*MIB},
+#include "dry/cards.def"
+#undef CARD
+};
+
+const char *sl_make_card_of(uint64_t memory)
+{
+	for (size_t i = 0; i < SL_COUNT(devices); i++)
+		if (memory < devices[i].memory + devices[i].memory / 200 && memory > devices[i].memory - devices[i].memory / 200)
+			return devices[i].id;
+	return NULL;
+}
+
+/* more: the id of the smallest card with so many bytes or more.  Else: of the largest with fewer.  NULL: no card has. */
+static const char *card_beside(uint64_t memory, bool more)
+{
+	const struct device *found = NULL;
+
+	for (size_t i = 0; i < SL_COUNT(devices); i++) {
+		const struct device *card = &devices[i];
+
+		if ((card->memory >= memory) == more && (!found || (card->memory < found->memory) == more))
+			found = card;
+	}
+	return found ? found->id : NULL;
+}
 
 /*
  * FITS, MAY FIT, DOES NOT START: a server that ran dry sizes itself, so its verdict is its own start (doc/cases/server-start.md).
@@ -85,7 +117,7 @@ static void say_other_card(struct sl_make *make, struct sl_answer *answer, const
 	sl_dry_need(make->report, &need);
 	total = server->total ?: need.capacity;
 	lacks = lacks > total / 10 ? lacks : total / 10;
-	other = sl_largest_device_beside(more ? total + lacks : total - total / 50, more);
+	other = card_beside(more ? total + lacks : total - total / 50, more);
 	if (other)
 		sl_answer_next(answer, "another card", "stormlog-run --dry=%s -- COMMAND", other);
 }

@@ -5,40 +5,9 @@
 #include <string.h>
 
 #include "analyzer/base/format.h"
-#include "analyzer/report/dry.h"
-#include "common/base.h"
 
-#define MIB ((uint64_t)1 << 20)
-
-static const struct device {
-	const char *id;
-	uint64_t memory; /* bytes */
-} devices[] = {
-#define CARD(id, name, measured, memory, ...) {#id, (memory)*MIB},
-#include "dry/cards.def"
-#undef CARD
-};
-
-const char *sl_largest_device_of(uint64_t memory)
-{
-	for (size_t i = 0; i < SL_COUNT(devices); i++)
-		if (memory < devices[i].memory + devices[i].memory / 200 && memory > devices[i].memory - devices[i].memory / 200)
-			return devices[i].id;
-	return NULL;
-}
-
-const char *sl_largest_device_beside(uint64_t memory, bool more)
-{
-	const struct device *found = NULL;
-
-	for (size_t i = 0; i < SL_COUNT(devices); i++) {
-		const struct device *card = &devices[i];
-
-		if ((card->memory >= memory) == more && (!found || (card->memory < found->memory) == more))
-			found = card;
-	}
-	return found ? found->id : NULL;
-}
+const char *const sl_trial_words[] = {
+	[SL_TRIAL_OTHER] = "no answer", [SL_TRIAL_FAILS] = "does not fit", [SL_TRIAL_MAY] = "may fit", [SL_TRIAL_FITS] = "fits"};
 
 /* "48 on the L4, 512 or more on the A100": the largest values that fit, or that may.  "or more": the range ends.  "": no value. */
 static const char *list(struct sl_answer *answer, const struct sl_largest *l, bool maybe)

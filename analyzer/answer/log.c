@@ -4,7 +4,6 @@
 
 #include <string.h>
 
-#include "analyzer/answer/trial.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
 #include "common/base.h"
@@ -247,7 +246,7 @@ static void put_next(struct subject *subject)
 	if (!command && log->server == SL_LOG_FORM_vllm_budget)
 		command = sl_answers_text(subject->answer->of, "vllm serve MODEL%s%s", longest ? " --max-model-len " : "",
 					  longest ?: "");
-	card = command ? sl_largest_device_of(log->figure[SL_LOG_total]) : NULL;
+	card = command ? sl_make_card_of(log->figure[SL_LOG_total]) : NULL;
 	sl_answer_next(subject->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
 		       card ? " --dry=" : "", card ?: "", command ?: "COMMAND");
 }

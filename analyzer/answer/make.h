@@ -139,6 +139,7 @@ void sl_make_findings(struct sl_make *make);
 void sl_make_describe(struct sl_report *report, struct sl_finding *finding);
 /* dry.c: whether the job fits the card. */
 void sl_make_dry(struct sl_make *make);
+const char *sl_make_card_of(uint64_t memory); /* the id of the first card of that size in dry/cards.def; NULL: none */
 /* window.c: snapshots of PyTorch's. */
 void sl_make_windows(struct sl_make *make);
 /* Notes of those that do the same. */

@@ -16,6 +16,7 @@ enum sl_trial_fit {
 	SL_TRIAL_MAY, /* it depends on what the card takes outside of the program */
 	SL_TRIAL_FITS,
 };
+extern const char *const sl_trial_words[]; /* "no answer", "does not fit", "may fit", "fits" */
 
 /* What one dry run showed.  Texts are not freed. */
 struct sl_trial {
@@ -30,12 +31,8 @@ struct sl_trial {
 	const char *why;		   /* the ground of a fit, or the reason of a failure; or NULL */
 	const struct sl_answer_line *line; /* that failed; NULL: not known */
 	char *traces;
+	struct sl_trial *before; /* of a search; NULL: it is the first one */
 };
-
-/* Cards of dry/cards.def. */
-const char *sl_largest_device_of(uint64_t memory); /* the id of the first card of that size; NULL: none */
-/* more: the id of the smallest card with so many bytes or more.  Else: of the largest with fewer.  NULL: no card has. */
-const char *sl_largest_device_beside(uint64_t memory, bool more);
 
 /* What is told of one card, for one value of the other name. */
 struct sl_largest_card {

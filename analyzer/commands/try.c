@@ -240,12 +240,7 @@ static void look(struct sl_trial *t, int status, uint64_t begun_unix_ns)
 
 static void say_trial(const struct sl_trial *t)
 {
-	static const char *const words[] = {[SL_TRIAL_OTHER] = "no answer",
-					    [SL_TRIAL_FAILS] = "does not fit",
-					    [SL_TRIAL_MAY] = "may fit",
-					    [SL_TRIAL_FITS] = "fits"};
-
-	sl_escape_print(stderr, "stormlog: %s: %s%s%s\n", t->traces, words[t->fit], t->fit < SL_TRIAL_MAY ? "" : ", held ",
+	sl_escape_print(stderr, "stormlog: %s: %s%s%s\n", t->traces, sl_trial_words[t->fit], t->fit < SL_TRIAL_MAY ? "" : ", held ",
 			t->fit < SL_TRIAL_MAY ? "" : SL_ANSWER_SIZE(t->peak));
 }
 
@@ -327,19 +322,19 @@ static int run_against(struct trials *all)
  */
 struct search {
 	struct trials *all;
-	long start, other; /* the first value of the next card; the second name's value */
-	SL_VECTOR(struct sl_trial *) trial;
-	size_t begin; /* of the trials of this row */
+	long start, other;    /* the first value of the next card; the second name's value */
+	struct sl_trial *row; /* the last run for that value */
 	struct sl_largest found;
 };
 
 /* The run of a value on the card; NULL: none. */
 static const struct sl_trial *trial_on(const struct search *s, unsigned card, long value)
 {
-	for (size_t i = s->begin; i < s->trial.count; i++)
-		if (s->trial.item[i]->value[0] == value && s->trial.item[i]->card == card)
-			return s->trial.item[i];
-	return NULL;
+	const struct sl_trial *t = s->row;
+
+	while (t && (t->value[0] != value || t->card != card))
+		t = t->before;
+	return t;
 }
 
 static bool is_other(const struct search *s, unsigned card, long value)
@@ -352,21 +347,20 @@ static bool is_other(const struct search *s, unsigned card, long value)
 /* Runs a value on a card, once. */
 static void try(struct search *s, unsigned card, long value)
 {
-	const char *what = s->trial.count ? NULL : sl_memory_print("the first run, %s=%ld,", s->found.name, value);
+	const char *what = s->found.runs ? NULL : sl_memory_print("the first run, %s=%ld,", s->found.name, value);
 	struct sl_trial *t;
 
 	if (trial_on(s, card, value))
 		return;
 	t = run_trial(s->all, card, (long[]){value, s->other}, what);
-	for (size_t i = s->begin; i < s->trial.count; i++) {
-		const struct sl_trial *before = s->trial.item[i];
-
+	s->found.runs++;
+	for (const struct sl_trial *before = s->row; before; before = before->before)
 		s->found.falls |= before->card == card && before->fit >= SL_TRIAL_MAY && t->fit >= SL_TRIAL_MAY &&
 				  ((double)t->peak - (double)before->peak) * (double)(value - before->value[0]) < 0;
-	}
-	*SL_PUSH(&s->trial) = t;
-	if (t->card_name)
-		s->found.card_name[card] = t->card_name;
+	t->before = s->row;
+	s->row = t;
+	s->found.card_name[card] = t->card_name ?: s->found.card_name[card];
+	s->found.program = t->program ?: s->found.program;
 }
 
 /*
@@ -378,9 +372,7 @@ static long aim(const struct search *s, unsigned card, enum sl_trial_fit level, 
 	const struct sl_trial *own = NULL, *a = NULL, *b = NULL;
 	double at, rise;
 
-	for (size_t i = s->begin; i < s->trial.count; i++) {
-		const struct sl_trial *t = s->trial.item[i];
-
+	for (const struct sl_trial *t = s->row; t; t = t->before) {
 		own = t->card == card && t->need.capacity ? t : own;
 		if (t->fit < SL_TRIAL_MAY || (a && t->value[0] == a->value[0]))
 			continue;
@@ -416,15 +408,12 @@ static void bound(const struct search *s, unsigned card, enum sl_trial_fit level
 {
 	*low = s->all->range[0].low - 1;
 	*high = s->all->range[0].high + 1;
-	for (size_t i = s->begin; i < s->trial.count; i++)
-		if (s->trial.item[i]->card == card && s->trial.item[i]->fit >= level && s->trial.item[i]->value[0] > *low)
-			*low = s->trial.item[i]->value[0];
-	for (size_t i = s->begin; i < s->trial.count; i++) {
-		long value = s->trial.item[i]->value[0];
-
-		if (s->trial.item[i]->card == card && value > *low && value < *high && !is_refused(s, card, value))
-			*high = value;
-	}
+	for (const struct sl_trial *t = s->row; t; t = t->before)
+		if (t->card == card && t->fit >= level && t->value[0] > *low)
+			*low = t->value[0];
+	for (const struct sl_trial *t = s->row; t; t = t->before)
+		if (t->card == card && t->value[0] > *low && t->value[0] < *high && !is_refused(s, card, t->value[0]))
+			*high = t->value[0];
 }
 
 /* The value between the bounds to try next; 0: none is left. */
@@ -483,7 +472,7 @@ static void search(struct search *s)
 
 	s->start = s->all->range[0].low;
 	for (s->other = other->low; s->found.rows < SL_LARGEST_ROWS; s->other = step(other, s->other, other->high + 1)) {
-		s->begin = s->trial.count;
+		s->row = NULL;
 		s->found.at[s->found.rows] = s->other;
 		for (unsigned card = 0; card < s->all->cards; card++)
 			search_card(s, card, &s->found.row[s->found.rows][card]);
@@ -520,8 +509,6 @@ static int run_largest(struct trials *all)
 	memcpy(s.found.card_name, all->card, sizeof(all->card));
 	s.found.other = all->ranges > 1 ? all->range[1].name : NULL;
 	search(&s);
-	s.found.program = s.trial.item[0]->program;
-	s.found.runs = (unsigned)s.trial.count;
 	sl_terminal_show(sl_answer_largest(&s.found));
 	return fflush(stdout) ? SL_EXIT_UNSAVED : s.found.any ? SL_EXIT_FINE : SL_EXIT_LIMIT;
 }
