@@ -3,6 +3,9 @@
 #include "agent/file/file.h"
 
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <linux/magic.h>
+#include <sys/vfs.h>
 #include <zstd.h>
 
 #include "common/text.h"
@@ -137,6 +140,27 @@ static int claim(struct sl_trace_store *store, const struct sl_process_identity 
 	return err;
 }
 
+/* True: memory is left in SL_REMOTE_RING for rings beside what the program itself may need: a container's has 64 MiB by default. */
+static bool remote_is_large(void)
+{
+	struct statfs fs;
+
+	return !syscall(SYS_statfs, SL_REMOTE_RING, &fs) && (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= 256 << 20;
+}
+
+/*
+ * True: the file is on an overlay over a copy-on-write file system such as btrfs.  There FS_NOCOW_FL is accepted, and has no
+ * effect.  The file must be empty.
+ */
+static bool is_copied(int fd)
+{
+	unsigned long flags = FS_NOCOW_FL; /* an int is read, of what is declared as a long */
+	struct statfs fs;
+
+	return !syscall(SYS_fstatfs, fd, &fs) && (uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC &&
+	       !syscall(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
+}
+
 int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identity *process, int *ring_fd)
 {
 	bool can = !syscall(SYS_faccessat, AT_FDCWD, SL_REMOTE_RING, W_OK), elsewhere = can && sl_netfs_why(process->directory);
@@ -145,7 +169,7 @@ int sl_store_claim(struct sl_trace_store *store, const struct sl_process_identit
 	if (!make_compressor(store))
 		return ENOMEM;
 	err = claim(store, process, elsewhere, ring_fd);
-	if (!err && can && !elsewhere && sl_netfs_copies(*ring_fd) && sl_netfs_remote_is_large()) {
+	if (!err && can && !elsewhere && is_copied(*ring_fd) && remote_is_large()) {
 		sl_file_close(*ring_fd);
 		sl_file_remove(store->ring);
 		give_back(store);

@@ -1,8 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 #include "agent/process/process.h"
 
-#include <linux/fs.h>
-#include <linux/magic.h>
 #include <sys/vfs.h>
 
 #define NETWORK "the trace is on a network file system"
@@ -43,20 +41,4 @@ const char *sl_netfs_name(const char *folder)
 	int type = type_of(folder);
 
 	return type >= 0 ? types[type].name : NULL;
-}
-
-bool sl_netfs_remote_is_large(void)
-{
-	struct statfs fs;
-
-	return !syscall(SYS_statfs, SL_REMOTE_RING, &fs) && (uint64_t)fs.f_bavail * (uint64_t)fs.f_bsize >= 256 << 20;
-}
-
-bool sl_netfs_copies(int fd)
-{
-	unsigned long flags = FS_NOCOW_FL; /* an int is read, of what is declared as a long */
-	struct statfs fs;
-
-	return !syscall(SYS_fstatfs, fd, &fs) && (uint32_t)fs.f_type == OVERLAYFS_SUPER_MAGIC &&
-	       !syscall(SYS_ioctl, fd, FS_IOC_SETFLAGS, &flags);
 }

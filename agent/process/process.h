@@ -631,17 +631,8 @@ static inline void sl_mute_end(const struct sl_mute *mute)
 /* Why the ring of a trace in this folder lies in SL_REMOTE_RING, in words; NULL: it lies beside the trace. */
 const char *sl_netfs_why(const char *folder);
 
-/* True: memory is left in SL_REMOTE_RING for rings beside what the program itself may need: a container's has 64 MiB by default. */
-bool sl_netfs_remote_is_large(void);
-
 /* Name of the file system of the folder ("NFS", "ext4"); NULL: not in our list. */
 const char *sl_netfs_name(const char *folder);
-
-/*
- * True: the file is on an overlay over a copy-on-write file system such as btrfs.  There FS_NOCOW_FL is accepted, and has no
- * effect.  The file must be empty.
- */
-bool sl_netfs_copies(int fd);
 
 /*
  * Files of /proc and /sys that are read repeatedly.  They are kept open, because a program may forbid itself to open files
