@@ -82,6 +82,12 @@ void sl_timespan_seek(struct sl_pipeline_options *options, const struct sl_times
 				(struct sl_sought){.label = span[i].text, .size = span[i].label_size, .number = span[i].number};
 }
 
+/* When the sought entry began: the N-th entry of the label, else the entry of LABEL# with the number N. 0: there is none. */
+static uint64_t sought_ns(const struct sl_sought *sought)
+{
+	return sought->seen ? sought->nth_ns : sought->of_number_ns;
+}
+
 /* Converts to the process's clock; false: the process has no such moment. */
 static bool moment_of(const struct sl_process *process, const struct sl_timespan *when, uint64_t unix_ns,
 		      const struct sl_sought *sought, uint64_t *ns)
@@ -105,7 +111,7 @@ static bool moment_of(const struct sl_process *process, const struct sl_timespan
 		*ns = process->model->told_ns;
 		return *ns != 0;
 	case SL_WHEN_ENTRY:
-		*ns = sl_between_sought(sought);
+		*ns = sought_ns(sought);
 		return *ns != 0;
 	default:
 		*ns = unix_ns > origin ? unix_ns - origin : 0;

@@ -7,31 +7,6 @@
 
 #include "analyzer/base/memory.h"
 
-void sl_between_entry(struct sl_model *model, const struct sl_event *event, int64_t step)
-{
-	const char *label = sl_defs_text(model->defs, event->label);
-
-	for (unsigned i = 0; label && i < SL_COUNT(model->sought); i++) {
-		struct sl_sought *sought = &model->sought[i];
-
-		if (!sought->label || strncmp(label, sought->label, sought->size) != 0)
-			continue;
-		if (!label[sought->size]) {
-			if (++sought->seen == sought->number)
-				sought->nth_ns = model->now_ns;
-		} else if (!strcmp(label + sought->size, "#")) { /* the agent's "step_#" of step_3 */
-			sought->numbered++;
-			if (step >= 0 && (uint64_t)step == sought->number && !sought->of_number_ns)
-				sought->of_number_ns = model->now_ns;
-		}
-	}
-}
-
-uint64_t sl_between_sought(const struct sl_sought *sought)
-{
-	return sought->seen ? sought->nth_ns : sought->of_number_ns;
-}
-
 void sl_between_each(const struct sl_model *model, void *context,
 		     void (*take)(void *context, uint64_t address, uint32_t site, uint64_t bytes, uint64_t born_ns))
 {

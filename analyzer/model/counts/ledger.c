@@ -232,15 +232,6 @@ struct sl_thread_state *sl_ledger_new_thread(struct sl_model *model, uint32_t th
 
 /* ---- what threads and their ranges allocate */
 
-void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *state, int by)
-{
-	model->in_ranges += (uint64_t)by;
-	if (!state->index)
-		return;
-	model->ranged += (uint64_t)by;
-	model->ranged_sum += (uint64_t)(by * (int64_t)state->index);
-}
-
 /* The only thread that has a range of this label open; NULL: none, or several. */
 static struct sl_thread_state *only_one_in(struct sl_model *model, uint64_t text)
 {
@@ -302,16 +293,6 @@ void sl_ledger_turn_over(struct sl_model *model, const struct sl_site *site, uin
 	other = works_for(model, own, model->item->event);
 	if (other)
 		count_for(model, other, site, bytes, made);
-}
-
-void sl_ledger_count_anew(struct sl_model *model)
-{
-	for (size_t t = 0; t < model->threads.count; t++)
-		if (model->threads.item[t]) {
-			model->threads.item[t]->turnover = (struct sl_turnover){0};
-			for (size_t i = 0; i < model->threads.item[t]->ranges.count; i++)
-				sl_model_range_allocs_drop(&model->threads.item[t]->ranges.item[i].making);
-		}
 }
 
 /* ---- sites */

@@ -111,11 +111,6 @@ static inline void sl_ledger_count(struct sl_model *model, const struct sl_site 
 		sl_ledger_turn_over(model, site, bytes, made);
 }
 
-/* Resets all counts, inside open ranges too. */
-void sl_ledger_count_anew(struct sl_model *model);
-/* Notes that the thread opened its first range (1) or closed its last one (-1). */
-void sl_ledger_ranged(struct sl_model *model, const struct sl_thread_state *state, int by);
-
 /* Returns the site of the same place for segments of a pool, and moves `bytes` of a live block there. */
 uint32_t sl_ledger_pooled(struct sl_model *model, uint32_t site, uint64_t bytes, uint64_t born_ns);
 

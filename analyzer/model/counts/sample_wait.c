@@ -282,20 +282,3 @@ void sl_sample_wait_change(struct sl_model *model, struct sl_device_state *devic
 		device->sampled.known_min -=
 			device->sampled.known_min < (uint64_t)-bytes ? device->sampled.known_min : (uint64_t)-bytes;
 }
-
-/* A sample taken during the call may or may not include what the call did. */
-void sl_sample_wait_code(struct sl_model *model, struct sl_device_state *device)
-{
-	sl_sample_wait_change(model, device, 0);
-	device->sampled.steady = false;
-	device->code_ns = model->call_end_ns;
-}
-
-void sl_sample_wait_left(struct sl_model *model, struct sl_device_state *device, struct sl_hidden_part *part, uint64_t bytes)
-{
-	sl_sample_wait_code(model, device);
-	if (part->left_ns < model->call_begin_ns || part->left_bytes < part->bytes)
-		part->left_bytes = part->bytes;
-	part->left_ns = model->call_end_ns;
-	part->bytes -= bytes;
-}

@@ -6,10 +6,6 @@
 
 /* The known memory of the device is about to change by `bytes`, in the call being applied; 0: it ran out. */
 void sl_sample_wait_change(struct sl_model *model, struct sl_device_state *device, int64_t bytes);
-/* A context or code of the device is about to come or go, in the call being applied. */
-void sl_sample_wait_code(struct sl_model *model, struct sl_device_state *device);
-/* A part of the device takes so much less from the call on that is being applied. */
-void sl_sample_wait_left(struct sl_model *model, struct sl_device_state *device, struct sl_hidden_part *part, uint64_t bytes);
 /* If a sample is waiting, it is used now: its figure minus what was held while it was taken. */
 void sl_sample_wait_settle(struct sl_model *model, struct sl_device_state *device);
 /*

@@ -102,6 +102,27 @@ static uint64_t *bytes_of(struct sl_device_state *device, enum sl_hidden_what wh
 	return what == SL_HIDDEN_CONTEXT ? &device->context_bytes : &device->module_bytes;
 }
 
+/*
+ * A context or code of the device is about to come or go, in the call being applied.  A sample taken during the call may or may
+ * not include that.
+ */
+static void note_code(struct sl_model *model, struct sl_device_state *device)
+{
+	sl_sample_wait_change(model, device, 0);
+	device->sampled.steady = false;
+	device->code_ns = model->call_end_ns;
+}
+
+/* A part of the device takes so much less from the call on that is being applied. */
+static void note_left(struct sl_model *model, struct sl_device_state *device, struct sl_hidden_part *part, uint64_t bytes)
+{
+	note_code(model, device);
+	if (part->left_ns < model->call_begin_ns || part->left_bytes < part->bytes)
+		part->left_bytes = part->bytes;
+	part->left_ns = model->call_end_ns;
+	part->bytes -= bytes;
+}
+
 static void end_cost(struct sl_model *model, uint64_t key)
 {
 	struct sl_live *live = key ? sl_table_find(&model->costs, key) : NULL;
@@ -111,7 +132,7 @@ static void end_cost(struct sl_model *model, uint64_t key)
 		return;
 	device = sl_ledger_device(model, (int)live->thread);
 	if (live->refs == device->age) {
-		sl_sample_wait_left(model, device, &device->parts.item[live->site], live->bytes);
+		note_left(model, device, &device->parts.item[live->site], live->bytes);
 		*bytes_of(device, device->parts.item[live->site].what) -= live->bytes;
 	}
 	sl_table_remove(&model->costs, live);
@@ -203,7 +224,7 @@ static void drop_parts(struct sl_model *model, struct sl_device_state *device)
 	device->context_bytes = device->module_bytes = device->unrounded = 0;
 	device->context_made.time_ns = 0;
 	for (size_t i = 0; i < device->parts.count; i++)
-		sl_sample_wait_left(model, device, &device->parts.item[i], device->parts.item[i].bytes);
+		note_left(model, device, &device->parts.item[i], device->parts.item[i].bytes);
 }
 
 /* Keeps the limit of a context that takes most memory. */
@@ -263,7 +284,7 @@ void sl_contexts_apply(struct sl_model *model, const struct sl_item *item)
 	int64_t ordinal = event->device >= 0 ? event->device : thread->device;
 	struct sl_device_state *device = sl_ledger_device(model, ordinal);
 
-	sl_sample_wait_code(model, device);
+	note_code(model, device);
 	model->cost = cost_of(model, device, item);
 	mark(model, item);
 	if ((item->hook->verb == SL_VERB_PRIMARY_RETAIN || item->hook->verb == SL_VERB_CONTEXT_CREATE) &&

@@ -167,6 +167,37 @@ static bool is_numbered(const char *text)
 	return text && strchr(text, '#') && strncmp(text, "TSL:", 4) != 0;
 }
 
+/* Called when an entry of a range begins: notes it if it is sought. step: its number, -1: none. */
+static void note_sought(struct sl_model *model, const struct sl_event *event, int64_t step)
+{
+	const char *label = sl_defs_text(model->defs, event->label);
+
+	for (unsigned i = 0; label && i < SL_COUNT(model->sought); i++) {
+		struct sl_sought *sought = &model->sought[i];
+
+		if (!sought->label || strncmp(label, sought->label, sought->size) != 0)
+			continue;
+		if (!label[sought->size]) {
+			if (++sought->seen == sought->number)
+				sought->nth_ns = model->now_ns;
+		} else if (!strcmp(label + sought->size, "#")) { /* the agent's "step_#" of step_3 */
+			sought->numbered++;
+			if (step >= 0 && (uint64_t)step == sought->number && !sought->of_number_ns)
+				sought->of_number_ns = model->now_ns;
+		}
+	}
+}
+
+/* Notes that the thread opened its first range (1) or closed its last one (-1). */
+static void count_ranged(struct sl_model *model, const struct sl_thread_state *state, int by)
+{
+	model->in_ranges += (uint64_t)by;
+	if (!state->index)
+		return;
+	model->ranged += (uint64_t)by;
+	model->ranged_sum += (uint64_t)(by * (int64_t)state->index);
+}
+
 static void begin(struct sl_model *model, uint32_t thread, const struct sl_item *item, uint64_t id)
 {
 	const struct sl_event *event = item->event;
@@ -175,10 +206,10 @@ static void begin(struct sl_model *model, uint32_t thread, const struct sl_item 
 	fold_peak(model);
 	forget_oldest(model, state);
 	if (!state->ranges.count) {
-		sl_ledger_ranged(model, state, 1);
+		count_ranged(model, state, 1);
 		model->tracks.passes += is_numbered(sl_defs_text(model->defs, event->label));
 	}
-	sl_between_entry(model, event, sl_item_step(item, model->defs));
+	note_sought(model, event, sl_item_step(item, model->defs));
 	*SL_PUSH(&state->ranges) = (struct sl_open_range){
 		.label = label_of(model, event->label),
 		.id = id,
@@ -410,7 +441,7 @@ static void end(struct sl_model *model, struct sl_thread_state *state, size_t at
 		state->ranges.item[i - 1] = state->ranges.item[i];
 	state->ranges.count--;
 	if (!state->ranges.count)
-		sl_ledger_ranged(model, state, -1);
+		count_ranged(model, state, -1);
 }
 
 /*

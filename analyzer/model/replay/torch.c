@@ -526,6 +526,17 @@ static void apply_torch(struct sl_model *model, const struct sl_item *item, stru
 	add_totals(model, device, event->extra, event->extra2, *site);
 }
 
+/* Resets all counts, inside open ranges too. */
+static void count_anew(struct sl_model *model)
+{
+	for (size_t t = 0; t < model->threads.count; t++)
+		if (model->threads.item[t]) {
+			model->threads.item[t]->turnover = (struct sl_turnover){0};
+			for (size_t i = 0; i < model->threads.item[t]->ranges.count; i++)
+				sl_model_range_allocs_drop(&model->threads.item[t]->ranges.item[i].making);
+		}
+}
+
 void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 {
 	const struct sl_event *event = item->event;
@@ -558,7 +569,7 @@ void sl_torch_apply(struct sl_model *model, const struct sl_item *item)
 		if (model->in_use_max_before >= 0)
 			model->in_use_max = model->in_use_max_before;
 		model->torch_seen = true; /* from here on labels count blocks instead of segments */
-		sl_ledger_count_anew(model);
+		count_anew(model);
 	}
 	if (pool)
 		apply_pool(model, item, device, &site);
