@@ -164,11 +164,6 @@ int sl_catalogued_open(struct sl_catalogued *c, const struct sl_arguments *parse
 	return status;
 }
 
-bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run)
-{
-	return !c->narrowed || sl_scan_found(&c->scan, run);
-}
-
 int sl_catalogued_fail(struct sl_catalogued *c)
 {
 	return sl_command_fail(SL_EXIT_UNSAVED, "%s: %s", c->catalogue, sl_store_why(c->store));
@@ -182,15 +177,4 @@ int sl_catalogued_close(struct sl_catalogued *c, int status)
 		sl_store_close(c->store);
 	sl_arena_free(&c->arena);
 	return status == SL_EXIT_FINE && c->scan.unsaved ? SL_EXIT_UNSAVED : status;
-}
-
-const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns)
-{
-	time_t seconds = (time_t)(unix_ns / 1000000000);
-	struct tm tm;
-
-	if (unix_ns < 0 || !(c->utc ? gmtime_r(&seconds, &tm) : localtime_r(&seconds, &tm)) ||
-	    !strftime(out, SL_CATALOGUED_TIME, "%Y-%m-%d %H:%M", &tm))
-		snprintf(out, SL_CATALOGUED_TIME, "unknown");
-	return out;
 }

@@ -149,6 +149,36 @@ static bool lies_beside(const char *path, const char *file)
 	return sl_sandbox_is_inside(path, folders);
 }
 
+/* True: there is something to check. */
+static bool has_limits(const struct sl_limits *limits)
+{
+	char names[256];
+
+	sl_limits_describe(limits, names, sizeof(names));
+	return names[0];
+}
+
+/* The folder that contains .git, searched from `from` upward; false: none. */
+static bool find_repository(const char *from, char *path, size_t size)
+{
+	char folder[PATH_MAX], git[PATH_MAX + 8];
+
+	if (!realpath(from, folder))
+		return false;
+	for (;;) {
+		char *slash;
+
+		if (sl_paths_in(folder, ".git", git, sizeof(git))) {
+			snprintf(path, size, "%s", folder);
+			return true;
+		}
+		slash = strrchr(folder, '/');
+		if (!slash || slash == folder)
+			return false;
+		*slash = 0;
+	}
+}
+
 /* Reads limits and suppressions.  Returns an exit status, or -1: go on. */
 static int settle(struct options *o, const struct sl_arguments *parsed)
 {
@@ -164,7 +194,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 	status = apply_options(o);
 	if (status)
 		return status;
-	if (!sl_limits_any(&o->limits))
+	if (!has_limits(&o->limits))
 		return sl_command_fail(SL_EXIT_USAGE,
 				       "no limit to check: give --max-peak 20GiB, --baseline FILE, ... or a .stormlog.ini");
 	if (o->limits.fail_on_gaps && !o->limits.fail_on)
@@ -173,7 +203,7 @@ static int settle(struct options *o, const struct sl_arguments *parsed)
 		return sl_command_fail(SL_EXIT_USAGE, "--update-baseline needs --baseline FILE");
 	if (o->values[REPOSITORY] && !realpath(o->values[REPOSITORY], o->repository))
 		return sl_command_fail(SL_EXIT_USAGE, "--repository: \"%s\" is not a folder", o->values[REPOSITORY]);
-	if (!o->values[REPOSITORY] && !sl_limits_repository(".", o->repository, sizeof(o->repository)))
+	if (!o->values[REPOSITORY] && !find_repository(".", o->repository, sizeof(o->repository)))
 		o->repository[0] = 0;
 	if (o->values[UPDATE] && !o->values[BASELINE] && o->config == o->found && !lies_beside(o->limits.baseline, o->found))
 		return wrong(o->found, o->limits.baseline, "is not in its folder; --baseline FILE writes there");

@@ -220,14 +220,9 @@ bool sl_catalogued_is_query(const char *text); /* true: neither an existing path
 /* inputs: paths that are read, ended by NULL, or NULL: the catalogue is made under none of their names. */
 int sl_catalogued_store(struct sl_catalogued *c, bool write, char *const *inputs);
 int sl_catalogued_query(struct sl_catalogued *c, const char *text);
-bool sl_catalogued_has(const struct sl_catalogued *c, int64_t run);
 int sl_catalogued_fail(struct sl_catalogued *c); /* prints why the store failed */
 /* Returns the exit status: of one that was fine, SL_EXIT_UNSAVED where a pack found no room to be read. */
 int sl_catalogued_close(struct sl_catalogued *c, int status);
-
-/* 2026-11-21 10:30, or "unknown". */
-#define SL_CATALOGUED_TIME 24
-const char *sl_catalogued_time(const struct sl_catalogued *c, char out[SL_CATALOGUED_TIME], int64_t unix_ns);
 
 /* Prints each entry of a range (NVTX, roctx, stormlog.h, backward pass): the memory in use before and after it, and its peak. */
 #define SL_ENTRIES_ALL "*" /* as a label: every label */

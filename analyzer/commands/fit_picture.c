@@ -1,12 +1,22 @@
 /* SPDX-License-Identifier: MIT */
 /* Draws the segments when memory ran out: a bar for each segment with gaps, and who holds what around the largest gap. */
 
+#include "analyzer/base/memory.h"
+#include "analyzer/base/stats.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/commands/fit.h"
 #include "analyzer/symbols/symbols.h"
 
 #define BAR	 24
 #define SEGMENTS 8
+
+/* One segment of the picture. */
+struct segment {
+	const struct sl_fit_piece *first;
+	size_t count;
+	uint64_t bytes, gaps, largest_gap;
+	const struct sl_fit_piece *gap; /* the largest gap; NULL: none */
+};
 
 const char *sl_fit_line(const struct sl_fit_recording *r, size_t at, char *text, size_t size)
 {
@@ -22,7 +32,7 @@ const char *sl_fit_line(const struct sl_fit_recording *r, size_t at, char *text,
 }
 
 /* Fills the bar: '=' where more than half is in use. */
-static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
+static void draw(char bar[BAR + 1], const struct segment *segment)
 {
 	const uint64_t begin = segment->first->address;
 
@@ -43,7 +53,7 @@ static void draw(char bar[BAR + 1], const struct sl_fit_segment *segment)
 }
 
 /* The owners around the largest gap of the segment. */
-static const char *neighbours_of(char out[640], const struct sl_fit_recording *r, const struct sl_fit_segment *segment)
+static const char *neighbours_of(char out[640], const struct sl_fit_recording *r, const struct segment *segment)
 {
 	const struct sl_fit_piece *before = segment->gap > segment->first ? segment->gap - 1 : NULL;
 	const struct sl_fit_piece *after = segment->gap + 1 < segment->first + segment->count ? segment->gap + 1 : NULL;
@@ -61,10 +71,44 @@ static const char *neighbours_of(char out[640], const struct sl_fit_recording *r
 	return out;
 }
 
+static int by_gap(const void *a, const void *b)
+{
+	const struct segment *x = a, *y = b;
+
+	return SL_FALLING(x->largest_gap, y->largest_gap) ?: SL_FALLING(x->bytes, y->bytes)
+	       ?: SL_RISING(x->first->segment, y->first->segment);
+}
+
+/* Segments sorted by their largest gap, then by size; the caller frees them.  count: how many. */
+static struct segment *list_segments(const struct sl_fit_picture *picture, size_t *count)
+{
+	struct segment *list = sl_memory_must(calloc(picture->pieces.count + 1, sizeof(*list))), *last = list - 1;
+
+	for (size_t i = 0; i < picture->pieces.count; i++) {
+		const struct sl_fit_piece *piece = &picture->pieces.item[i];
+
+		if (last < list || last->first->segment != piece->segment)
+			(++last)->first = piece;
+		last->count++;
+		last->bytes += piece->bytes;
+		if (piece->at != SL_FIT_GAP)
+			continue;
+		last->gaps += piece->bytes;
+		if (piece->bytes > last->largest_gap) {
+			last->largest_gap = piece->bytes;
+			last->gap = piece;
+		}
+	}
+	*count = (size_t)(last - list + 1);
+	if (*count)
+		qsort(list, *count, sizeof(*list), by_gap);
+	return list;
+}
+
 void sl_fit_picture_print(const struct sl_fit_recording *r, const struct sl_fit_picture *picture, const struct sl_terminal *to)
 {
 	size_t count, drawn = 0, gaps = 0;
-	struct sl_fit_segment *segments = sl_fit_picture_segments(picture, &count);
+	struct segment *segments = list_segments(picture, &count);
 	struct sl_cells table = {.columns = "rlrw"};
 	char bar[BAR + 1], around[640];
 	uint64_t held_bytes = 0, free_bytes = 0;
@@ -110,7 +154,7 @@ static void put_piece(struct sl_json *j, const struct sl_fit_recording *r, const
 void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *r, const struct sl_fit_picture *picture)
 {
 	size_t count;
-	struct sl_fit_segment *segments = sl_fit_picture_segments(picture, &count);
+	struct segment *segments = list_segments(picture, &count);
 
 	sl_json_array(j, "segments");
 	for (size_t i = 0; i < count; i++) {

@@ -205,6 +205,16 @@ static const char *name_given(const struct sl_model *model, uint32_t text)
 	return sl_defs_text(model->defs, text) ?: "?";
 }
 
+/* "trace[*]", "graph of losses[*]", "cycle of Node", "batch of train()" */
+static const char *name_holder(const struct sl_held_by *holder, char *out, size_t size)
+{
+	bool apart = !strcmp(holder->how, "graph") || !strcmp(holder->how, "cycle"), local = *holder->function;
+
+	snprintf(out, size, "%s%s%s%s%s%s", apart ? holder->how : "", apart ? " of " : "", holder->path, local ? " of " : "",
+		 holder->function, local ? "()" : "");
+	return out;
+}
+
 /* NULL: not known. */
 static const char *name_part(struct sl_arena *arena, const struct sl_model *model, uint32_t called, enum sl_group_by by)
 {
@@ -215,7 +225,7 @@ static const char *name_part(struct sl_arena *arena, const struct sl_model *mode
 		return name_given(model, model->called.item[called].text);
 	if (by == SL_BY_HOLDER)
 		return sl_held_by_read(name_given(model, model->variables.item[called].text), &holder)
-			       ? sl_held_by_name(&holder, sl_arena_alloc(arena, sizeof(holder.text)), sizeof(holder.text))
+			       ? name_holder(&holder, sl_arena_alloc(arena, sizeof(holder.text)), sizeof(holder.text))
 			       : NULL;
 	if (by == SL_BY_TYPE)
 		return sl_tensor_type(tensor);

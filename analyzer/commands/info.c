@@ -1,5 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze info: what this machine has. */
+#include <dlfcn.h>
+#include <link.h>
+
 #include "analyzer/base/format.h"
 #include "analyzer/base/json.h"
 #include "analyzer/commands/commands.h"
@@ -23,6 +26,18 @@ static const struct sl_option table[] = {
 static const char *const libraries[] = {"libcuda.so.1",	    "libnvidia-ml.so.1",     "libcudart.so.11.0", "libcudart.so.12",
 					"libcudart.so.13",  "libnccl.so.2",	     "libamdhip64.so.5",  "libamdhip64.so.6",
 					"libamdhip64.so.7", "libhsa-runtime64.so.1", "librccl.so.1"};
+
+/* Where a program would find this library; it is loaded.  False: nowhere. */
+static bool find_library(const char *name, char *path, size_t size)
+{
+	void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
+	struct link_map *map = NULL;
+
+	if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map))
+		return false;
+	snprintf(path, size, "%s", map->l_name);
+	return true;
+}
 
 static void put_text(const struct info *info, const struct sl_terminal *to)
 {
@@ -52,7 +67,7 @@ static void put_text(const struct info *info, const struct sl_terminal *to)
 	for (size_t i = 0; i < SL_COUNT(libraries); i++) {
 		char path[PATH_MAX];
 
-		if (!sl_machine_library(libraries[i], path, sizeof(path)))
+		if (!find_library(libraries[i], path, sizeof(path)))
 			continue;
 		if (!found.cell.count)
 			puts("libraries");
@@ -90,7 +105,7 @@ static bool put_json(const struct info *info)
 	for (size_t i = 0; i < SL_COUNT(libraries); i++) {
 		char path[PATH_MAX];
 
-		if (!sl_machine_library(libraries[i], path, sizeof(path)))
+		if (!find_library(libraries[i], path, sizeof(path)))
 			continue;
 		sl_json_object(j, NULL);
 		sl_json_string(j, "name", libraries[i]);

@@ -80,11 +80,30 @@ static int find_quantity(struct history *h, const char *name, unsigned of)
 	return -1;
 }
 
+static bool is_asked_for(const struct sl_catalogued *c, int64_t run)
+{
+	return !c->narrowed || sl_scan_found(&c->scan, run);
+}
+
+#define TIME_SIZE 24
+
+/* "2026-11-21 10:30", or "unknown". */
+static const char *write_time(const struct sl_catalogued *c, char out[TIME_SIZE], int64_t unix_ns)
+{
+	time_t seconds = (time_t)(unix_ns / 1000000000);
+	struct tm tm;
+
+	if (unix_ns < 0 || !(c->utc ? gmtime_r(&seconds, &tm) : localtime_r(&seconds, &tm)) ||
+	    !strftime(out, TIME_SIZE, "%Y-%m-%d %H:%M", &tm))
+		snprintf(out, TIME_SIZE, "unknown");
+	return out;
+}
+
 static bool add(void *context, const struct sl_store_point *point)
 {
 	struct history *h = context;
 
-	if (!sl_catalogued_has(h->catalogued, point->run))
+	if (!is_asked_for(h->catalogued, point->run))
 		return true;
 	if (h->points.count && point->is_dry != h->is_dry) {
 		h->left_out++;
@@ -134,11 +153,11 @@ static const char *name_of(const struct history *h)
 static void put_change(const struct history *h, const struct sl_series_change *change, const struct sl_terminal *to)
 {
 	const struct point *at = &h->points.item[change->at], *next = at + 1;
-	char when[SL_CATALOGUED_TIME], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES], percent[40] = "";
+	char when[TIME_SIZE], before[SL_FORMAT_BYTES], after[SL_FORMAT_BYTES], percent[40] = "";
 
 	if (change->before > 0)
 		snprintf(percent, sizeof(percent), " (%+.1f %%)", (change->after / change->before - 1) * 100);
-	sl_terminal_line(to, 0, 9, "CHANGED  %s  %s -> %s%s", sl_catalogued_time(h->catalogued, when, at->when_ns),
+	sl_terminal_line(to, 0, 9, "CHANGED  %s  %s -> %s%s", write_time(h->catalogued, when, at->when_ns),
 			 value_text(h, before, change->before), value_text(h, after, change->after), percent);
 	sl_terminal_line(to, 0, 9, "         run %s%s%.12s%s%s", at->run_id ? at->run_id : "?", at->commit ? "  commit " : "",
 			 at->commit ? at->commit : "", at->branch ? "  branch " : "", at->branch ? at->branch : "");
@@ -150,7 +169,7 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 /* The changes first, then of which runs. */
 static void put_text(const struct history *h)
 {
-	char first[SL_CATALOGUED_TIME], last[SL_CATALOGUED_TIME], unknown[60] = "";
+	char first[TIME_SIZE], last[TIME_SIZE], unknown[60] = "";
 	char low_text[SL_FORMAT_BYTES], high_text[SL_FORMAT_BYTES];
 	const struct point *points = h->points.item;
 	struct sl_terminal to = sl_terminal_here();
@@ -168,8 +187,8 @@ static void put_text(const struct history *h)
 	if (h->unknown)
 		snprintf(unknown, sizeof(unknown), "; of %zu more it is not known", h->unknown);
 	sl_terminal_line(&to, 0, 4, "%zu %sruns, %s .. %s%s; %s .. %s", h->points.count, h->is_dry ? "dry " : "",
-			 sl_catalogued_time(h->catalogued, first, points[0].when_ns),
-			 sl_catalogued_time(h->catalogued, last, points[h->points.count - 1].when_ns), unknown,
+			 write_time(h->catalogued, first, points[0].when_ns),
+			 write_time(h->catalogued, last, points[h->points.count - 1].when_ns), unknown,
 			 value_text(h, low_text, low), value_text(h, high_text, high));
 }
 
@@ -334,7 +353,7 @@ static void put_row(struct listing *l, const struct sl_card *card)
 		sl_cells_put(&l->table, SL_COLOUR_DIM, "%s", titles[i]);
 	short_command(command, sizeof(command), card->command ? card->command : "?");
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s",
-		     sl_catalogued_time(&l->catalogued, text, card->started_ns < 0 ? card->ended_ns : card->started_ns));
+		     write_time(&l->catalogued, text, card->started_ns < 0 ? card->ended_ns : card->started_ns));
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", card->project ? card->project : "?");
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", command);
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", count_of(text, card->ranks));
@@ -352,7 +371,7 @@ static bool show(void *context, const struct sl_card *card)
 {
 	struct listing *l = context;
 
-	if (!sl_catalogued_has(&l->catalogued, card->run))
+	if (!is_asked_for(&l->catalogued, card->run))
 		return true;
 	if (l->json)
 		sl_card_write(l->j, NULL, card, false);

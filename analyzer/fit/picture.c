@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/base/vector.h"
 #include "analyzer/fit/block.h"
@@ -89,37 +88,4 @@ void sl_fit_picture_free(struct sl_fit_picture *picture)
 {
 	free(picture->pieces.item);
 	*picture = (struct sl_fit_picture){0};
-}
-
-static int by_gap(const void *a, const void *b)
-{
-	const struct sl_fit_segment *x = a, *y = b;
-
-	return SL_FALLING(x->largest_gap, y->largest_gap) ?: SL_FALLING(x->bytes, y->bytes)
-	       ?: SL_RISING(x->first->segment, y->first->segment);
-}
-
-struct sl_fit_segment *sl_fit_picture_segments(const struct sl_fit_picture *picture, size_t *count)
-{
-	struct sl_fit_segment *list = sl_memory_must(calloc(picture->pieces.count + 1, sizeof(*list))), *last = list - 1;
-
-	for (size_t i = 0; i < picture->pieces.count; i++) {
-		const struct sl_fit_piece *piece = &picture->pieces.item[i];
-
-		if (last < list || last->first->segment != piece->segment)
-			(++last)->first = piece;
-		last->count++;
-		last->bytes += piece->bytes;
-		if (piece->at != SL_FIT_GAP)
-			continue;
-		last->gaps += piece->bytes;
-		if (piece->bytes > last->largest_gap) {
-			last->largest_gap = piece->bytes;
-			last->gap = piece;
-		}
-	}
-	*count = (size_t)(last - list + 1);
-	if (*count)
-		qsort(list, *count, sizeof(*list), by_gap);
-	return list;
 }

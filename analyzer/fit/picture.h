@@ -22,14 +22,3 @@ struct sl_fit_picture {
 void sl_fit_picture_take(struct sl_fit_picture *picture, const struct sl_fit_engine *engine, struct sl_fit_block *const *live,
 			 const size_t *made, uint32_t ids);
 void sl_fit_picture_free(struct sl_fit_picture *picture);
-
-/* One segment of the picture. */
-struct sl_fit_segment {
-	const struct sl_fit_piece *first;
-	size_t count;
-	uint64_t bytes, gaps, largest_gap;
-	const struct sl_fit_piece *gap; /* the largest gap; NULL: none */
-};
-
-/* Segments sorted by their largest gap, then by size; the caller frees them.  count: how many. */
-struct sl_fit_segment *sl_fit_picture_segments(const struct sl_fit_picture *picture, size_t *count);

@@ -254,12 +254,6 @@ const char *sl_limits_set(struct sl_limits *limits, const char *name, const char
 /* Reads a file; a relative baseline in it counts from the file's folder.  False: `why` says why, with file and line. */
 bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_t size);
 
-/* The folder that contains .git, searched from `from` upward; false: none. */
-bool sl_limits_repository(const char *from, char *path, size_t size);
-
-/* True: there is something to check. */
-bool sl_limits_any(const struct sl_limits *limits);
-
 /* The names of what is checked: "max-peak, no-oom". */
 void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size);
 

@@ -4,7 +4,6 @@
 #include <limits.h>
 
 #include "analyzer/base/ini.h"
-#include "analyzer/base/paths.h"
 #include "common/text.h"
 
 void sl_limits_init(struct sl_limits *limits)
@@ -42,14 +41,6 @@ void sl_limits_describe(const struct sl_limits *limits, char *out, size_t size)
 	for (size_t i = 0; i < SL_COUNT(all); i++)
 		if (all[i].asked && at < size)
 			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "", all[i].name);
-}
-
-bool sl_limits_any(const struct sl_limits *limits)
-{
-	char names[256];
-
-	sl_limits_describe(limits, names, sizeof(names));
-	return names[0];
 }
 
 /* SIZE, SIZE/LABEL */
@@ -193,24 +184,4 @@ bool sl_limits_read(struct sl_limits *limits, const char *path, char *why, size_
 		}
 	}
 	return true;
-}
-
-bool sl_limits_repository(const char *from, char *path, size_t size)
-{
-	char folder[PATH_MAX], git[PATH_MAX + 8];
-
-	if (!realpath(from, folder))
-		return false;
-	for (;;) {
-		char *slash;
-
-		if (sl_paths_in(folder, ".git", git, sizeof(git))) {
-			snprintf(path, size, "%s", folder);
-			return true;
-		}
-		slash = strrchr(folder, '/');
-		if (!slash || slash == folder)
-			return false;
-		*slash = 0;
-	}
 }

@@ -5,7 +5,6 @@
 #include <glob.h>
 #include <inttypes.h>
 #include <limits.h>
-#include <link.h>
 #include <stdio.h>
 
 #include "common/base.h"
@@ -202,15 +201,4 @@ void sl_machine_free(struct sl_machine *machine)
 {
 	free(machine->devices.item);
 	*machine = (struct sl_machine){0};
-}
-
-bool sl_machine_library(const char *name, char *path, size_t size)
-{
-	void *library = dlopen(name, RTLD_LAZY | RTLD_LOCAL);
-	struct link_map *map = NULL;
-
-	if (!library || dlinfo(library, RTLD_DI_LINKMAP, &map))
-		return false;
-	snprintf(path, size, "%s", map->l_name);
-	return true;
 }

@@ -31,6 +31,3 @@ void sl_machine_look(struct sl_machine *machine);
 /* Reads the present use of the known devices again. */
 void sl_machine_look_again(struct sl_machine *machine);
 void sl_machine_free(struct sl_machine *machine);
-
-/* Where a program would find this library; it is loaded.  False: nowhere. */
-bool sl_machine_library(const char *name, char *path, size_t size);

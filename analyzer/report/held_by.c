@@ -35,15 +35,6 @@ bool sl_held_by_read(const char *text, struct sl_held_by *out)
 	return true;
 }
 
-const char *sl_held_by_name(const struct sl_held_by *holder, char *out, size_t size)
-{
-	bool apart = !strcmp(holder->how, "graph") || !strcmp(holder->how, "cycle"), local = *holder->function;
-
-	snprintf(out, size, "%s%s%s%s%s%s", apart ? holder->how : "", apart ? " of " : "", holder->path, local ? " of " : "",
-		 holder->function, local ? "()" : "");
-	return out;
-}
-
 static int by_bytes(const void *a, const void *b)
 {
 	const struct sl_variable *x = a, *y = b;

@@ -30,8 +30,5 @@ struct sl_held_by {
  */
 size_t sl_held_by_take(const struct sl_process *process, const struct sl_track *track, struct sl_held_by *out, size_t max_count);
 
-/* "trace[*]", "graph of losses[*]", "cycle of Node", "batch of train()" */
-const char *sl_held_by_name(const struct sl_held_by *holder, char *out, size_t size);
-
 /* Takes a text of the trace apart; blocks and bytes are 0.  False: it is none of a variable. */
 bool sl_held_by_read(const char *text, struct sl_held_by *out);
