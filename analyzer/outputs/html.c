@@ -1,6 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /* report.html: one file that opens without a network.  Its data is reduced until the page fits its size. */
 
+#include <zlib.h>
+
 #include "analyzer/outputs/html/template.h"
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/output.h"
@@ -45,11 +47,48 @@ static bool fits(const struct sl_page_matter *of, uint64_t max_bytes, size_t zip
 /* Writes the compressed data of a page. */
 typedef bool put_how(FILE *out, const struct sl_page_matter *of, const unsigned char *zipped, size_t size);
 
+/* gzips the data into a buffer of the caller's (free); its size in *size. */
+static unsigned char *pack_page(struct sl_page *page, size_t *size)
+{
+	size_t length;
+	const char *packed = sl_json_text(page->j, &length);
+	z_stream z = {.next_in = (unsigned char *)(uintptr_t)packed, .avail_in = (uInt)length};
+	unsigned char *out;
+
+	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
+		abort();
+	*size = deflateBound(&z, length);
+	out = sl_memory_must(malloc(*size));
+	z.next_out = out;
+	z.avail_out = (uInt)*size;
+	deflate(&z, Z_FINISH);
+	*size = z.total_out;
+	deflateEnd(&z);
+	return out;
+}
+
+/* As base64 without line breaks; 0 on success. */
+static int write_base64(const unsigned char *data, size_t size, FILE *out)
+{
+	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+
+	for (size_t i = 0; i < size; i += 3) {
+		uint32_t three = (uint32_t)data[i] << 16 | (i + 1 < size ? (uint32_t)data[i + 1] << 8 : 0) |
+				 (i + 2 < size ? data[i + 2] : 0);
+		char four[4] = {letters[three >> 18], letters[three >> 12 & 63], i + 1 < size ? letters[three >> 6 & 63] : '=',
+				i + 2 < size ? letters[three & 63] : '='};
+
+		if (fwrite(four, 4, 1, out) != 1)
+			return -1;
+	}
+	return 0;
+}
+
 static bool put_page(FILE *out, const struct sl_page_matter *of, const unsigned char *zipped, size_t size)
 {
 	fputs(sl_html_before, out);
 	fprintf(out, "%s" DATA, of->text ?: "");
-	sl_page_base64(zipped, size, out);
+	write_base64(zipped, size, out);
 	fprintf(out, "</script>%s", sl_html_after);
 	return !ferror(out);
 }
@@ -82,7 +121,7 @@ static unsigned char *zip(const struct sl_page_matter *of, uint64_t max_bytes, s
 			continue;
 		free(zipped);
 		of->build(&page, of, &budgets[i]);
-		zipped = sl_page_gzip(&page, size);
+		zipped = pack_page(&page, size);
 		sl_page_free(&page);
 	}
 	return zipped;

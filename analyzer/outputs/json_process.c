@@ -139,10 +139,30 @@ static void put_memory(struct sl_json *j, const struct sl_process *process)
 	sl_json_end(j);
 }
 
+/* The calls, by row of the header; rows of one name (variants, two meanings) are summed in the first.  The caller frees them. */
+static struct sl_api_stats *sum_apis(const struct sl_model *model)
+{
+	const struct sl_header *header = model->header;
+	struct sl_api_stats *sums = sl_memory_must(calloc(header->hook_count + 1, sizeof(*sums)));
+	struct sl_map rows = {0}; /* 1 + the first of the name */
+
+	for (unsigned i = 0; i < header->hook_count; i++) {
+		uintptr_t *row = sl_map_at(&rows, header->hooks[i].plain);
+		struct sl_api_stats *sum = &sums[(*row = *row ? *row : i + 1) - 1];
+
+		sum->calls += model->apis[i + 1].calls;
+		sum->failures += model->apis[i + 1].failures;
+		sum->bytes += model->apis[i + 1].bytes;
+		sum->time_ns += model->apis[i + 1].time_ns;
+	}
+	sl_map_free(&rows);
+	return sums;
+}
+
 static void put_apis(struct sl_json *j, const struct sl_model *model)
 {
 	const struct sl_header *header = model->header;
-	struct sl_api_stats *sums = sl_model_apis(model);
+	struct sl_api_stats *sums = sum_apis(model);
 
 	sl_json_array(j, "apis");
 	for (unsigned i = 0; i < header->hook_count; i++) {

@@ -103,6 +103,14 @@ static void add_layer(struct picture *p, const char *name, const struct sl_line 
 		layer->size += layer->column[c];
 }
 
+/* Bytes in a device's segments that no block uses. */
+static const char *rest_name(const struct sl_model *model, int device)
+{
+	const struct sl_device_state *state = model->devices[device + 1];
+
+	return sl_model_rest_name(state ? &state->torch : NULL);
+}
+
 static void fill(struct picture *p, const struct sl_process *process)
 {
 	const struct sl_model *model = process->model;
@@ -125,7 +133,7 @@ static void fill(struct picture *p, const struct sl_process *process)
 		else if (line->what == SL_LINE_ALLOCATED)
 			add_layer(p, TENSORS, line, NULL);
 		else if (line->what == SL_LINE_RESERVED)
-			add_layer(p, sl_model_kept(process->model, line->device), line,
+			add_layer(p, rest_name(process->model, line->device), line,
 				  sl_timeline_find(timeline, SL_LINE_ALLOCATED, line->device, 0));
 		else if (line->what == SL_LINE_RSS && !has_device_memory)
 			add_layer(p, "resident on the host", line, NULL),

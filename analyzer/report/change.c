@@ -20,16 +20,6 @@ const char *const sl_change_passes[] = {[SL_PASSES_NOT] = "no",
 					[SL_PASSES] = "the whole step",
 					[SL_PASSES_UNKNOWN] = "unknown"};
 
-const char *sl_change_helps(const struct sl_changes *changes, const struct sl_change *c)
-{
-	if (!changes->failed)
-		return c->passes == SL_PASSES && c->less > 0 ? "would lower the peak" : NULL;
-	return c->passes == SL_PASSES		? "would have fitted"
-	       : c->passes == SL_PASSES_STEP	? "would have passed this step"
-	       : c->passes == SL_PASSES_REQUEST ? "would have passed this request"
-						: NULL;
-}
-
 /* What a reader does, by the kind of change: the words before and behind its line. */
 static const struct imperative {
 	const char *kind, *before, *behind;

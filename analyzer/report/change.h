@@ -101,8 +101,6 @@ enum sl_weights sl_change_of_weights(const struct sl_change *change);
 const char *sl_change_text(char *out, size_t size, const struct sl_change *change, const char *variable);
 /* "-4.1 GiB, estimated": how much less, how it is known, and what limits it. */
 const char *sl_change_words(char *out, size_t size, const struct sl_change *change);
-/* "would have fitted", or NULL where the change neither lets the request pass nor lowers the peak. */
-const char *sl_change_helps(const struct sl_changes *changes, const struct sl_change *change);
 /* One object, in an array that is open. */
 struct sl_json;
 void sl_change_write(struct sl_json *json, const struct sl_change *change);

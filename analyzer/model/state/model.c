@@ -19,35 +19,9 @@ void sl_model_range_allocs_drop(struct sl_making *making)
 	sl_idmap_free(&making->at);
 }
 
-struct sl_api_stats *sl_model_apis(const struct sl_model *model)
-{
-	const struct sl_header *header = model->header;
-	struct sl_api_stats *sums = sl_memory_must(calloc(header->hook_count + 1, sizeof(*sums)));
-	struct sl_map rows = {0}; /* 1 + the first of the name */
-
-	for (unsigned i = 0; i < header->hook_count; i++) {
-		uintptr_t *row = sl_map_at(&rows, header->hooks[i].plain);
-		struct sl_api_stats *sum = &sums[(*row = *row ? *row : i + 1) - 1];
-
-		sum->calls += model->apis[i + 1].calls;
-		sum->failures += model->apis[i + 1].failures;
-		sum->bytes += model->apis[i + 1].bytes;
-		sum->time_ns += model->apis[i + 1].time_ns;
-	}
-	sl_map_free(&rows);
-	return sums;
-}
-
 bool sl_model_is_cache(const char *library)
 {
 	return strstr(library, "c10_") || !strncmp(library, SL_POOL_OF, strlen(SL_POOL_OF));
-}
-
-const char *sl_model_kept(const struct sl_model *model, int device)
-{
-	const struct sl_device_state *state = model->devices[device + 1];
-
-	return sl_model_rest_name(state ? &state->torch : NULL);
 }
 
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)

@@ -720,11 +720,6 @@ static inline bool sl_model_is_on_device(const struct sl_site *site)
 #define SL_POOL_OF "pool of "
 /* True: the library's bytes are segments of a pool, and the blocks in them are counted elsewhere. */
 bool sl_model_is_cache(const char *library);
-/* Bytes in a device's segments that no block uses. */
-const char *sl_model_kept(const struct sl_model *model, int device);
-
-/* The calls, by row of the header; rows of one name (variants, two meanings) are summed in the first.  The caller frees them. */
-struct sl_api_stats *sl_model_apis(const struct sl_model *model);
 
 /* True: the site's bytes count as in use.  PyTorch's blocks do, its segments do not. */
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);

@@ -1,45 +1,9 @@
 /* SPDX-License-Identifier: MIT */
 #include <math.h>
-#include <zlib.h>
 
 #include "analyzer/base/memory.h"
 #include "analyzer/outputs/page/page.h"
 #include "analyzer/report/place.h"
-
-unsigned char *sl_page_gzip(struct sl_page *page, size_t *size)
-{
-	size_t length;
-	const char *packed = sl_json_text(page->j, &length);
-	z_stream z = {.next_in = (unsigned char *)(uintptr_t)packed, .avail_in = (uInt)length};
-	unsigned char *out;
-
-	if (deflateInit2(&z, 6, Z_DEFLATED, 15 + 16, 8, Z_DEFAULT_STRATEGY) != Z_OK)
-		abort();
-	*size = deflateBound(&z, length);
-	out = sl_memory_must(malloc(*size));
-	z.next_out = out;
-	z.avail_out = (uInt)*size;
-	deflate(&z, Z_FINISH);
-	*size = z.total_out;
-	deflateEnd(&z);
-	return out;
-}
-
-int sl_page_base64(const unsigned char *data, size_t size, FILE *out)
-{
-	static const char letters[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-
-	for (size_t i = 0; i < size; i += 3) {
-		uint32_t three = (uint32_t)data[i] << 16 | (i + 1 < size ? (uint32_t)data[i + 1] << 8 : 0) |
-				 (i + 2 < size ? data[i + 2] : 0);
-		char four[4] = {letters[three >> 18], letters[three >> 12 & 63], i + 1 < size ? letters[three >> 6 & 63] : '=',
-				i + 2 < size ? letters[three & 63] : '='};
-
-		if (fwrite(four, 4, 1, out) != 1)
-			return -1;
-	}
-	return 0;
-}
 
 /* ---- tables */
 

@@ -113,12 +113,6 @@ void sl_page_row(struct sl_page *page, unsigned process); /* begins an object, w
 
 void sl_page_free(struct sl_page *page);
 
-/* gzips the data into a buffer of the caller's (free); its size in *size. */
-unsigned char *sl_page_gzip(struct sl_page *page, size_t *size);
-
-/* As base64 without line breaks; 0 on success. */
-int sl_page_base64(const unsigned char *data, size_t size, FILE *out);
-
 /* What changed between runs: stacks are added run by run, while its report is open. */
 struct sl_side;
 struct sl_differences;

@@ -98,6 +98,17 @@ static void put_curve(struct sl_json *j, const double curve[SL_CHANGE_POINTS])
 	sl_json_column(j, "curve", SL_PACKED_F32, points, SL_CHANGE_POINTS);
 }
 
+/* "would have fitted", or NULL where the change neither lets the request pass nor lowers the peak. */
+static const char *helps_by(const struct sl_changes *changes, const struct sl_change *c)
+{
+	if (!changes->failed)
+		return c->passes == SL_PASSES && c->less > 0 ? "would lower the peak" : NULL;
+	return c->passes == SL_PASSES		? "would have fitted"
+	       : c->passes == SL_PASSES_STEP	? "would have passed this step"
+	       : c->passes == SL_PASSES_REQUEST ? "would have passed this request"
+						: NULL;
+}
+
 /* The curves of `changes`, and their words. */
 static void put_replayed(struct sl_json *j, const struct sl_changes *changes)
 {
@@ -109,7 +120,7 @@ static void put_replayed(struct sl_json *j, const struct sl_changes *changes)
 	sl_json_array(j, "tried");
 	for (unsigned k = 0; k < changes->count; k++) {
 		sl_json_object(j, NULL);
-		sl_json_string(j, "helps", sl_change_helps(changes, &changes->tried[k]));
+		sl_json_string(j, "helps", helps_by(changes, &changes->tried[k]));
 		sl_json_string(j, "text", sl_change_text(text, sizeof(text), &changes->tried[k], NULL));
 		sl_json_string(j, "words", sl_change_words(words, sizeof(words), &changes->tried[k]));
 		put_curve(j, changes->tried[k].curve);
