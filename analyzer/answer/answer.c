@@ -81,25 +81,6 @@ void sl_answers_free(struct sl_answers *answers)
 	free(answers);
 }
 
-static int compare_answers(const void *a, const void *b)
-{
-	const struct sl_answer *one = *(struct sl_answer *const *)a, *other = *(struct sl_answer *const *)b;
-
-	if (one->word != other->word)
-		return one->word < other->word ? -1 : 1;
-	if (one->bytes != other->bytes)
-		return one->bytes > other->bytes ? -1 : 1;
-	if (one->unix_ns != other->unix_ns)
-		return one->unix_ns < other->unix_ns ? -1 : 1;
-	return one->process < other->process ? -1 : one->process > other->process;
-}
-
-void sl_answers_sort(struct sl_answers *answers)
-{
-	if (answers->item.count)
-		qsort(answers->item.item, answers->item.count, sizeof(*answers->item.item), compare_answers);
-}
-
 static char *print_text(struct sl_answers *answers, const char *format, va_list arguments)
 {
 	char *text = sl_memory_vprint(format, arguments), *stored = sl_arena_strdup(&answers->arena, text);

@@ -134,13 +134,12 @@ struct sl_answers {
 	const char *title, *right;	    /* of the first line; right: at its end */
 	SL_VECTOR(const char *) under;	    /* lines below the title: a dry run, what is incomplete */
 	SL_VECTOR(const char *) note;	    /* for --all */
-	SL_VECTOR(struct sl_answer *) item; /* worst first, after sl_answers_sort */
+	SL_VECTOR(struct sl_answer *) item; /* worst first, once report.c has sorted them */
 	struct sl_arena arena;
 };
 
 struct sl_answers *sl_answers_new(void);
 void sl_answers_free(struct sl_answers *answers); /* NULL is ignored */
-void sl_answers_sort(struct sl_answers *answers);
 
 /* A text of the document. */
 char *sl_answers_text(struct sl_answers *answers, const char *format, ...) __attribute__((format(printf, 2, 3)));

@@ -441,6 +441,25 @@ static bool is_bad(const struct sl_answers *answers)
 	return false;
 }
 
+static int compare_answers(const void *a, const void *b)
+{
+	const struct sl_answer *one = *(struct sl_answer *const *)a, *other = *(struct sl_answer *const *)b;
+
+	if (one->word != other->word)
+		return one->word < other->word ? -1 : 1;
+	if (one->bytes != other->bytes)
+		return one->bytes > other->bytes ? -1 : 1;
+	if (one->unix_ns != other->unix_ns)
+		return one->unix_ns < other->unix_ns ? -1 : 1;
+	return one->process < other->process ? -1 : one->process > other->process;
+}
+
+static void sort_answers(struct sl_answers *answers)
+{
+	if (answers->item.count)
+		qsort(answers->item.item, answers->item.count, sizeof(*answers->item.item), compare_answers);
+}
+
 const struct sl_answers *sl_answer_report(struct sl_report *report)
 {
 	struct sl_make make = {.report = report};
@@ -470,7 +489,7 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 	make_devices(&make);
 	note_warnings(&make);
 	sl_leak_list_free(&make.leaks);
-	sl_answers_sort(make.to);
+	sort_answers(make.to);
 	sl_make_around(&make);
 	make_title(&make);
 	return make.to;

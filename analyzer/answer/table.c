@@ -28,6 +28,15 @@ static bool is_freed(struct sl_process *process, const struct sl_site *site)
 
 static const char earlier[] = "earlier";
 
+/* Autocast copied a weight there, in half precision. */
+static bool is_autocast_copy(struct sl_process *process, struct sl_stack stack)
+{
+	struct sl_stack_frame frames[SL_STACK_MAX];
+	unsigned count = process->model->recording.follows_process ? 0 : sl_process_stack(process, frames, stack);
+
+	return count && frames[0].function && !strcmp(frames[0].function, "copies of weights by autocast");
+}
+
 /* What a row is called: the role, or the library where none is known. */
 static const char *row_of(struct sl_process *process, const struct sl_site *site)
 {
@@ -41,7 +50,7 @@ static const char *row_of(struct sl_process *process, const struct sl_site *site
 
 	if (sl_window_is_before(process, site->stack))
 		return earlier;
-	if (sl_window_is_copy(process, site->stack))
+	if (is_autocast_copy(process, site->stack))
 		return "autocast copies";
 	if (sl_model_is_cublas(library))
 		return "cuBLAS";

@@ -340,23 +340,3 @@ void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char
 			sl_card_add_name(card, SL_NAME_FUNCTION, failure->trace.frame[i].function);
 	}
 }
-
-bool sl_card_put_log(struct sl_store *store, const struct sl_log *log, const char *path, const struct stat *st, bool named,
-		     int64_t *run)
-{
-	char *whole = realpath(path, NULL);
-	struct sl_store_file file = {whole, st->st_size, (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
-	bool fine = true;
-
-	if (whole) {
-		struct sl_card card;
-
-		sl_card_init(&card);
-		sl_card_take_log(&card, log, whole, file.changed_ns);
-		fine = (!named && !log->verdict) || sl_store_put(store, &card, run);
-		fine = fine && sl_store_file_put(store, &file, run, *run != 0);
-		sl_card_free(&card);
-	}
-	free(whole);
-	return fine;
-}

@@ -302,12 +302,6 @@ typedef void sl_store_each_run(void *context, int64_t run);
 bool sl_store_file_known(struct sl_store *store, const struct sl_store_file *file, bool *unchanged, sl_store_each_run *each,
 			 void *context);
 bool sl_store_file_put(struct sl_store *store, const struct sl_store_file *file, const int64_t *runs, size_t count);
-/*
- * Stores the file as known, and the card of the log.  A log that the user did not name gets a card only if its text tells of
- * memory.  *run: the card's number, or unchanged.
- */
-bool sl_card_put_log(struct sl_store *store, const struct sl_log *log, const char *path, const struct stat *st, bool named,
-		     int64_t *run);
 typedef bool sl_store_each_file(void *context, const char *path);
 bool sl_store_files(struct sl_store *store, int64_t run, sl_store_each_file *each, void *context);
 

@@ -437,13 +437,37 @@ static bool find_loose(struct sl_scan *scan, const struct sl_images *images, str
 	return true;
 }
 
+/*
+ * Stores the file as known, and the card of the log.  A log that the user did not name gets a card only if its text tells of
+ * memory.  *run: the card's number, or unchanged.
+ */
+static bool put_log(struct sl_store *store, const struct sl_log *log, const char *path, const struct stat *st, bool named,
+		    int64_t *run)
+{
+	char *whole = realpath(path, NULL);
+	struct sl_store_file file = {whole, st->st_size, (int64_t)st->st_mtim.tv_sec * 1000000000 + st->st_mtim.tv_nsec};
+	bool fine = true;
+
+	if (whole) {
+		struct sl_card card;
+
+		sl_card_init(&card);
+		sl_card_take_log(&card, log, whole, file.changed_ns);
+		fine = (!named && !log->verdict) || sl_store_put(store, &card, run);
+		fine = fine && sl_store_file_put(store, &file, run, *run != 0);
+		sl_card_free(&card);
+	}
+	free(whole);
+	return fine;
+}
+
 /* A log of what a program printed, or a pack. */
 static bool learn_file(struct sl_scan *scan, char *path, bool named)
 {
 	struct stat st;
 	struct sl_log *log = sl_images_is_pack(path) ? NULL : sl_card_read_log(path, &st);
 	int64_t run = 0;
-	bool fine = log ? sl_card_put_log(scan->store, log, path, &st, named, &run) : learn_pack(scan, path);
+	bool fine = log ? put_log(scan->store, log, path, &st, named, &run) : learn_pack(scan, path);
 
 	if (run) {
 		found(scan, run);

@@ -71,11 +71,17 @@ static void take(struct sl_leak_list *list, struct sl_process *process, struct s
 	*to = one;
 }
 
+/* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
+static double weigh_line(const struct sl_leak_line *line)
+{
+	return line->bytes != SL_UNKNOWN ? (double)line->bytes : line->amount;
+}
+
 static void take_process(struct sl_leak_list *list, struct sl_process *process, unsigned index)
 {
 	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_leak_line *line = &process->leaks_by_line.item[i];
-		struct sl_leak_list_place one = {.process = index, .leak_line = line, .weight = sl_leak_words_weight(line)};
+		struct sl_leak_list_place one = {.process = index, .leak_line = line, .weight = weigh_line(line)};
 
 		one.stack = line->track->stack;
 		take(list, process, one, line->track->kind, line->bytes == SL_UNKNOWN ? 0 : line->bytes);

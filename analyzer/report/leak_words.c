@@ -272,11 +272,6 @@ double sl_leak_words_full_in(const struct sl_process *process, int device, unsig
 	return process->trace->status == SL_STATUS_RUNNING && left >= seen ? -1 : left;
 }
 
-double sl_leak_words_weight(const struct sl_leak_line *line)
-{
-	return line->bytes != SL_UNKNOWN ? (double)line->bytes : line->amount;
-}
-
 void sl_leak_words_add(struct sl_leak_line *to, const struct sl_leak_line *one)
 {
 	to->per_birth =

@@ -41,6 +41,3 @@ const char *sl_leak_words_cut(const struct sl_process *process, const struct sl_
 
 /* Adds what another place keeps; the track stays that of `to`. */
 void sl_leak_words_add(struct sl_leak_line *to, const struct sl_leak_line *one);
-
-/* Bytes, or the number of objects whose bytes are not known: the largest comes first. */
-double sl_leak_words_weight(const struct sl_leak_line *line);

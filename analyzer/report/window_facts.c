@@ -112,11 +112,3 @@ bool sl_window_is_before(struct sl_process *process, struct sl_stack stack)
 
 	return count == 2 && frames[1].function && !strcmp(frames[1].function, "made before the window");
 }
-
-bool sl_window_is_copy(struct sl_process *process, struct sl_stack stack)
-{
-	struct sl_stack_frame frames[SL_STACK_MAX];
-	unsigned count = process->model->recording.follows_process ? 0 : sl_process_stack(process, frames, stack);
-
-	return count && frames[0].function && !strcmp(frames[0].function, "copies of weights by autocast");
-}

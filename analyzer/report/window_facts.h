@@ -47,6 +47,3 @@ const char *sl_window_releases(const struct sl_header *header, char *out, size_t
 
 /* The memory was there before the window, and no stack tells who made it. */
 bool sl_window_is_before(struct sl_process *process, struct sl_stack stack);
-
-/* Autocast copied a weight there, in half precision. */
-bool sl_window_is_copy(struct sl_process *process, struct sl_stack stack);
