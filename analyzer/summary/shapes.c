@@ -69,7 +69,7 @@ PLAIN(own_text, SL_SHAPE_OWN, 8);
 SHAPE(hook, sl_hook, M(name), M(plain), M(verb), M(kind), M(family_name), M(family), M(oom), M(is_call));
 SHAPE(pair, sl_pair, M(name), M(value));
 SHAPE(header, sl_header, AS(is_known, "known"), M(version), M(agent), M(host), M(boot_id), M(run_id), M(job_id), M(exe), M(cwd), M(tag), M(ring), M(started_ns),
-      M(monotonic_ns), M(process_start), M(pid), M(ppid), M(rank), M(local_rank), M(world_size), M(restart), M(unknown_verbs), M(unknown_kinds),
+      M(monotonic_ns), M(process_start), M(watcher), M(pid), M(ppid), M(rank), M(local_rank), M(world_size), M(restart), M(unknown_verbs), M(unknown_kinds),
       KEPT(argv, argc, text), KEPT(metadata, metadata_count, pair), KEPT(settings, setting_count, pair),
       KEPT(environment, environment_count, pair), KEPT(system, system_count, pair), KEPT(dry, dry_count, pair), KEPT(hooks, hook_count, hook));
 SHAPE(frame, sl_python_frame, M(function), M(file), M(line));
@@ -89,7 +89,8 @@ SHAPE(defs, sl_defs, VECTOR(texts, text), VECTOR(frames, frame), VECTOR(files, t
       VECTOR(evals, eval), VECTOR(devices, device), VECTOR(threads, thread), VECTOR(communicators, communicator),
       VECTOR(capabilities, capability), VECTOR(notes, text), VECTOR(metadata, metadata));
 PUBLIC(sl_shape_damage, sl_damage, M(count), FIXED(line, lines, own_text), M(damaged), M(readable), M(lost_events));
-SHAPE(folded, sl_folded, M(through), M(until_ns));
+SHAPE(slept, sl_slept, M(ns), M(maps), M(now_ns));
+SHAPE(folded, sl_folded, M(through), M(until_ns), IN(slept, slept));
 PUBLIC(sl_shape_trace, sl_trace, M(name), IN(header, header), IN(defs, defs), IN(damage, sl_shape_damage), M(status), M(how), M(footer_ns), M(exited), IN(folded, folded),
        M(gap_events), M(unknown_maps), M(unknown_columns));
 

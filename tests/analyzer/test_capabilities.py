@@ -100,6 +100,13 @@ class Capabilities(unittest.TestCase):
         found = {name: [dict(zip(NAMES, map(int, line.split()))) for line in self.said(name, SHOW).splitlines()] for name in TABLE}
         self.assertEqual(found, {name: [dict(zip(NAMES, row))] for name, row in TABLE.items()})
 
+    def test_a_summary_tells_what_its_trace_tells(self):
+        for name in RECORDINGS:
+            summary = self.at[name] + ".summary"
+            subprocess.run([ANALYZE, "summarize", "-q", "-o", summary, self.at[name]], stderr=subprocess.DEVNULL, check=True)
+            told = subprocess.run([SHOW, summary], capture_output=True, text=True).stdout
+            self.assertEqual(told, self.said(name, SHOW), name)
+
     def test_how_long_blocks_live_is_told_only_in_the_job_s_own_time(self):
         for name, lifetime in (("whole", 1000), ("attached to", 1000), ("dry run", None)):
             owners = json.loads(self.said(name, ANALYZE, "table", "--at", "end", "--json"))["owners"]

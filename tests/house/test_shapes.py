@@ -14,11 +14,12 @@ APART = "stored apart, by analyzer/summary/summary.c"
 LATER = "made by the reader of the summary"
 ALONE = "asked of a single process only, on the thread that replayed it"
 WITHOUT = {
-    "sl_header": {"arena watcher watcher_start kinds kind_count same_kinds left_out": READING},
+    "sl_header": {"arena watcher_start kinds kind_count same_kinds left_out": READING},
     "sl_hook": {"stamped_before": READING},
     "sl_defs": {"ahead_ns arena communicator_ids file_ids spans spans_of mapped module_ids arrivals moved left left_out shared": READING,
                 "text_ids frame_ids python_ids native_ids thread_ids named_ids": APART},
-    "sl_folded": {"blocks threads peaks slept": READING},
+    "sl_slept": {"until_ns follow blocks calls": READING},
+    "sl_folded": {"blocks threads peaks": READING},
     "sl_trace": {"files file_count ring": APART, "map_bytes full disk_bytes budget footer_events log_next inflate zone cursor": READING},
     "sl_tracks": {"course course_capacity capacity slots mask pythons natives asked launches freed_ns passes pauses": READING},
     "sl_torch": {"given graph_most_bytes pool_held_bytes": READING},
