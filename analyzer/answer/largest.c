@@ -117,6 +117,8 @@ struct sl_answers *sl_answer_largest(const struct sl_largest *l)
 	if (l->falls)
 		sl_answer_say(answer, SL_LABEL_NOTE,
 			      "memory also falls with larger values: values beside the first that fails were tried too");
+	else if (l->stays && !l->rises)
+		sl_answer_say(answer, SL_LABEL_NOTE, "memory does not change with it");
 	sl_answer_say(answer, SL_LABEL_RAN, "%u dry runs; each value above ran on its card", l->runs);
 	if (shown)
 		sl_answer_next(answer, sl_answers_text(answers, "what %s=%ld held there", l->name, shown->value[0]),

@@ -49,7 +49,7 @@ struct sl_largest {
 	const char *card_name[SL_TRIAL_CARDS];
 	unsigned cards, rows, runs;
 	bool any;		  /* a value fits a card */
-	bool falls;		  /* memory, with a larger value */
+	bool falls, rises, stays; /* memory, with a larger value; over two runs on one card each */
 	long at[SL_LARGEST_ROWS]; /* values of the other name */
 	struct sl_largest_card row[SL_LARGEST_ROWS][SL_TRIAL_CARDS];
 };

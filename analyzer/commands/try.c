@@ -354,9 +354,14 @@ static void try(struct search *s, unsigned card, long value)
 		return;
 	t = run_trial(s->all, card, (long[]){value, s->other}, what);
 	s->found.runs++;
-	for (const struct sl_trial *before = s->row; before; before = before->before)
-		s->found.falls |= before->card == card && before->fit >= SL_TRIAL_MAY && t->fit >= SL_TRIAL_MAY &&
-				  ((double)t->peak - (double)before->peak) * (double)(value - before->value[0]) < 0;
+	for (const struct sl_trial *before = s->row; before; before = before->before) {
+		double rise = ((double)t->peak - (double)before->peak) * (double)(value - before->value[0]);
+		bool fit = before->card == card && before->fit >= SL_TRIAL_MAY && t->fit >= SL_TRIAL_MAY;
+
+		s->found.falls |= fit && rise < 0;
+		s->found.rises |= fit && rise > 0;
+		s->found.stays |= fit && rise == 0;
+	}
 	t->before = s->row;
 	s->row = t;
 	s->found.card_name[card] = t->card_name ?: s->found.card_name[card];

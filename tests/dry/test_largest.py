@@ -99,6 +99,12 @@ class Largest(unittest.TestCase):
         self.assertEqual(most(screen), {"L4": 7}, said)
         self.assertIn("memory also falls with larger values", screen)
 
+    def test_memory_that_does_not_change_is_told(self):
+        status, screen, said, _ = largest(BEGIN + "grow(100)\n", "n=1..64", cards={"t4": "T4"})
+        self.assertEqual((status, most(screen)), (0, {"T4": 64}), screen + said)
+        self.assertIn("memory does not change with it", screen)
+        self.assertNotIn("memory does not change with it", largest(RISES, "n=1..3", cards={"t4": "T4"})[1])
+
     def test_no_value_fits(self):
         status, screen, _, _ = largest(RISES, "n=8..9", cards={"t4": "T4"})
         self.assertEqual(status, 1)
