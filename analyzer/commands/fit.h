@@ -52,10 +52,5 @@ void sl_fit_picture_print(const struct sl_fit_recording *recording, const struct
 			  const struct sl_terminal *to);
 void sl_fit_picture_json(struct sl_json *j, const struct sl_fit_recording *recording, const struct sl_fit_picture *picture);
 
-/* fit_changes.c: for --changes, all that were tried. */
-#define SL_FIT_PROOF_SECONDS 60
-void sl_fit_changes_print(const struct sl_fit_result *result);
-void sl_fit_changes_json(const struct sl_fit_result *result);
-
 void sl_fit_print(const struct sl_fit_result *result);
 void sl_fit_print_json(const struct sl_fit_result *result);
