@@ -397,7 +397,7 @@ int sl_child_run(const struct sl_launch *run)
 		return SL_LAUNCH_FAILED << 8;
 	if (sl_until_wait(run))
 		status = 0;
-	sl_exit_message_print(run, child, status);
+	sl_recorded_end(run, child, status);
 	return status;
 }
 

@@ -181,14 +181,6 @@ bool sl_until_missed(const struct sl_launch *run);	       /* it ended, and the t
  */
 void sl_close_inherited(void);
 
-/* --- agent/launcher/exit_message.c --- */
-
-/*
- * The launcher writes the command's exit status into its rings, since a process that exits by a bare system call cannot do so and
- * would look killed.  child 0: into the rings of every living process of the run.
- */
-void sl_exit_message_print(const struct sl_launch *run, pid_t child, int status);
-
 /* --- agent/launcher/watcher.c --- */
 
 /* Starts a watcher beside the command, with run->watch as its rules.  False: a rule cannot be read; the analyzer has said so. */
@@ -206,11 +198,11 @@ uint64_t sl_recorded_lost(const struct sl_launch *run);
 /* The run's folder as a glob pattern, in which each placeholder matches anything. */
 void sl_recorded_pattern(const char *directory, char *pattern, size_t size);
 
-/* Reads the header map of a ring file into header.  Returns its bytes; 0: not a ring, or it has no header yet. */
-size_t sl_recorded_in_ring(int fd, struct sl_ringfile *head, char *header, size_t size);
-
-/* True: this header map (msgpack) belongs to a process of the run. */
-bool sl_recorded_names(const void *header, size_t bytes, const char *run_id);
+/*
+ * The launcher writes the command's exit status into its rings, since a process that exits by a bare system call cannot do so and
+ * would look killed.  child 0: into the rings of every living process of the run.
+ */
+void sl_recorded_end(const struct sl_launch *run, pid_t child, int status);
 
 /* --- agent/launcher/check.c --- */
 

@@ -131,7 +131,7 @@ static int read_all(const struct sl_launch *run, pid_t child)
 			}
 		if (before || !found)
 			continue;
-		sl_exit_message_print(run, 0, 0);
+		sl_recorded_end(run, 0, 0);
 		kill(-child, SIGTERM);
 		deadline = now_ms() + PATIENCE_S * 1000;
 	}
