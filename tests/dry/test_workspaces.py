@@ -12,7 +12,7 @@ TENSOR, CONVOLUTION, GRAPH, ENGINE, CONFIG, PLAN, HEURISTIC = 17, 1, 15, 2, 4, 5
 OPERATIONS = {"forward": (10, 702, 704, 703, 705), "data": (12, 708, 710, 709, 711), "filter": (11, 714, 716, 715, 717)}
 INT64, DESCRIPTOR, FLOAT = 3, 15, 1
 ROUND, UNSPLIT = 512, 1 << 20
-TOLD = (16 << 20) + 512  # of which the screen tells that it may be needed beside (dry/workspace.c)
+TOLD = (16 << 20) + 512  # of which the screen tells that it may be needed beside (dry/cudnn.c)
 
 
 class Workspaces(unittest.TestCase):
