@@ -3,6 +3,7 @@
 
 #include <inttypes.h>
 
+#include "analyzer/base/format.h"
 #include "common/fnv.h"
 
 #define HASH 19 /* bytes of the hash of a text that was cut */
@@ -27,6 +28,14 @@ int sl_card_field(const char *name)
 		if (!strcmp(sl_card_fields[i].name, name))
 			return (int)i;
 	return -1;
+}
+
+const char *sl_card_peak(char out[SL_CARD_PEAK], int64_t bytes, int64_t lost)
+{
+	if (bytes < 0)
+		return NULL;
+	snprintf(out, SL_CARD_PEAK, "%s%s", lost > 0 ? "at least " : "", SL_SIZE((uint64_t)bytes));
+	return out;
 }
 
 void sl_card_init(struct sl_card *card)

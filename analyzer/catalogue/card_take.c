@@ -97,7 +97,9 @@ static void take_identity(struct sl_card *card, const struct sl_report *report)
 static void take_figures(struct sl_card *card, const struct sl_report *report)
 {
 	int64_t world = 0;
+	uint64_t events;
 
+	card->lost = or_minus_one(sl_missing_events(report, &events));
 	card->processes = report->process_count;
 	card->devices = report->device_count;
 	card->ooms = card->findings = 0;

@@ -93,6 +93,10 @@ static inline int64_t *sl_card_number(const struct sl_card *card, const struct s
 	return (int64_t *)((char *)card + field->offset);
 }
 
+/* The text of a peak, of which a run that lost events knows only that it is at least so much; NULL: unknown. */
+#define SL_CARD_PEAK 60
+const char *sl_card_peak(char out[SL_CARD_PEAK], int64_t bytes, int64_t lost);
+
 void sl_card_init(struct sl_card *card); /* sets everything to unknown */
 void sl_card_free(struct sl_card *card);
 

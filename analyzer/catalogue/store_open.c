@@ -12,17 +12,18 @@
 #include "analyzer/catalogue/store_sqlite.h"
 
 #define APPLICATION_ID 0x53746c43 /* "StlC" */
-#define VERSION	       4
+#define VERSION	       5
 
-/* A row added to card.def is one more version, which converts a file of the one before by `added`. */
-static const char added[] = "ALTER TABLE runs ADD COLUMN verdict TEXT";
+/* A row added to card.def is one more version.  Each statement converts a file of one version to the next, from OLDEST on. */
+static const char *const added[] = {"ALTER TABLE runs ADD COLUMN verdict TEXT", "ALTER TABLE runs ADD COLUMN lost INTEGER"};
+#define OLDEST (VERSION - (int64_t)SL_COUNT(added))
 static const char tables_of_version[] =
 	"CREATE TABLE runs(run INTEGER PRIMARY KEY AUTOINCREMENT, left_out INTEGER,identity TEXT,run_id TEXT,job_id TEXT,project "
 	"TEXT,"
 	"tag TEXT,command TEXT,host TEXT,status TEXT,commit_id TEXT,branch TEXT,source TEXT,finding TEXT,severity TEXT,"
 	"started_ns INTEGER,ended_ns INTEGER,ranks INTEGER,processes INTEGER,devices INTEGER,peak_bytes INTEGER,hidden_bytes "
 	"INTEGER,"
-	"leak_bytes INTEGER,ooms INTEGER,findings INTEGER,pinned INTEGER, dry TEXT, verdict TEXT, UNIQUE(identity));"
+	"leak_bytes INTEGER,ooms INTEGER,findings INTEGER,pinned INTEGER, dry TEXT, verdict TEXT, lost INTEGER, UNIQUE(identity));"
 	"CREATE INDEX runs_by_time ON runs(started_ns);"
 	"CREATE TABLE sessions(run INTEGER, session TEXT, host TEXT, pid INTEGER, rank INTEGER, status TEXT, bundle INTEGER);"
 	"CREATE INDEX sessions_of_run ON sessions(run);"
@@ -109,9 +110,9 @@ static bool store_schema(struct sl_store *store, bool write)
 	tables = pragma(store, "SELECT count(*) FROM sqlite_master");
 	if (write && !tables && !version && !application && !make(store))
 		return false;
-	if (write && version == VERSION - 1 && application == APPLICATION_ID &&
-	    !(sl_store_execute(store, added) && store_touch(store)))
-		return false;
+	for (; write && version >= OLDEST && version < VERSION && application == APPLICATION_ID; version++)
+		if (!sl_store_execute(store, added[version - OLDEST]) || !store_touch(store))
+			return false;
 	if (!check(store)) /* before any of it is worked on */
 		return false;
 	return !write || sl_store_execute(store, "COMMIT");

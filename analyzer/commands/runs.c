@@ -347,7 +347,7 @@ static const char *count_of(char out[SL_FORMAT_BYTES], int64_t count)
 
 static void put_row(struct listing *l, const struct sl_card *card)
 {
-	char text[SL_FORMAT_BYTES], command[COMMAND + 1];
+	char text[SL_FORMAT_BYTES], peak[SL_CARD_PEAK], command[COMMAND + 1];
 
 	for (size_t i = 0; i < SL_COUNT(titles) && l->table.cell.count < SL_COUNT(titles); i++)
 		sl_cells_put(&l->table, SL_COLOUR_DIM, "%s", titles[i]);
@@ -357,7 +357,7 @@ static void put_row(struct listing *l, const struct sl_card *card)
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", card->project ? card->project : "?");
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", command);
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", count_of(text, card->ranks));
-	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", size_of(text, card->peak_bytes));
+	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", sl_card_peak(peak, card->peak_bytes, card->lost) ?: "?");
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", size_of(text, card->leak_bytes));
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s", count_of(text, card->ooms));
 	sl_cells_put(&l->table, SL_COLOUR_NONE, "%s%s%s", card->status ? card->status : "?", card->dry ? ", dry " : "",

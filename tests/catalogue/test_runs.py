@@ -273,7 +273,9 @@ class Runs(Catalogue):
         for path in self.runs, part:
             os.unlink(self.catalogue)
             run = self.list(path)[1]["lossy"]
-            self.assertEqual((run["status"], run["peak"]), ("completed", peak), path)
+            self.assertEqual((run["status"], run["peak"], run["lost"]), ("completed", peak, 3), path)
+            self.assertIn(" at least 10.0", self.ask("runs", path))
+        self.assertEqual((self.ids("lost>0"), self.ids("lost=0")), (["lossy"], []))
 
     def test_names_steer_no_terminal(self):
         self.record("one")

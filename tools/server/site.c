@@ -30,7 +30,7 @@ static bool put_run(void *context, const struct sl_card *card)
 {
 	struct runs *runs = context;
 	struct sl_html *page = runs->page;
-	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], ranks[SL_FORMAT_BYTES], peak[SL_FORMAT_BYTES], leak[SL_FORMAT_BYTES],
+	char run[SL_FORMAT_BYTES], when[SL_FORMAT_BYTES], ranks[SL_FORMAT_BYTES], peak[SL_CARD_PEAK], leak[SL_FORMAT_BYTES],
 		ooms[SL_FORMAT_BYTES], commit[16] = "";
 
 	if (!runs->begun)
@@ -45,7 +45,8 @@ static bool put_run(void *context, const struct sl_card *card)
 	sl_html(page,
 		"<td><a href='/runs/$'>$</a><td class='at'>$<td>$<td class='wide'>$<td class='n'>$<td class='n'>$<td class='n'>$",
 		run, run, sl_html_time(when, card->started_ns), card->project, card->tag ? card->tag : card->command,
-		sl_html_number(ranks, card->ranks), sl_html_size(peak, card->peak_bytes), sl_html_size(leak, card->leak_bytes));
+		sl_html_number(ranks, card->ranks), sl_card_peak(peak, card->peak_bytes, card->lost),
+		sl_html_size(leak, card->leak_bytes));
 	sl_html(page, "<td class='n'>$<td>$<td class='wide'>$<td>$", sl_html_number(ooms, card->ooms), card->status, card->verdict,
 		*commit ? commit : NULL);
 	sl_html(page, card->pinned > 0 ? "<td title='pinned'>&#9733;" : "<td>");
@@ -136,7 +137,7 @@ enum { LANDING_LOOKED_AT = 1000, LANDING_NEWEST = 20, PROJECTS_MAX = 100 };
 struct project {
 	char *name;
 	unsigned runs;
-	int64_t when_ns, newest, peak;
+	int64_t when_ns, newest, peak, lost;
 };
 
 /* Projects of the newest runs.  Each thread keeps what it read until the catalogue changes. */
@@ -178,7 +179,8 @@ static bool take_project(void *context, const struct sl_card *card)
 	if (i == PROJECTS_MAX)
 		return true;
 	if (i == landing->projects.count)
-		*SL_PUSH(&landing->projects) = (struct project){strdup(name), 0, card->started_ns, card->run, card->peak_bytes};
+		*SL_PUSH(&landing->projects) =
+			(struct project){strdup(name), 0, card->started_ns, card->run, card->peak_bytes, card->lost};
 	landing->projects.item[i].runs++;
 	return true;
 }
@@ -206,7 +208,7 @@ static struct landing *look_up(struct sl_ask *ask)
 
 static void put_projects(struct sl_html *page, const struct landing *landing)
 {
-	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], c[SL_FORMAT_BYTES], run[SL_FORMAT_BYTES], query[1200];
+	char a[SL_FORMAT_BYTES], b[SL_FORMAT_BYTES], peak[SL_CARD_PEAK], run[SL_FORMAT_BYTES], query[1200];
 
 	sl_html(page, "<section><h2>Projects</h2><div class='scroll'><table><thead><tr><th>Project<th class='n'>Runs<th>Newest<th "
 		      "class='n'>Its peak"
@@ -219,7 +221,7 @@ static void put_projects(struct sl_html *page, const struct landing *landing)
 			"<tr><td><a href='/search?q=%'>$</a><td class='n'>$<td class='at'><a href='/runs/$'>$</a><td class='n'>$"
 			"<td><a href='/trends?q=%&amp;field=peak'>trend</a>",
 			query, *p->name ? p->name : NULL, sl_html_number(a, p->runs), sl_html_number(run, p->newest),
-			sl_html_time(b, p->when_ns), sl_html_size(c, p->peak), query);
+			sl_html_time(b, p->when_ns), sl_card_peak(peak, p->peak, p->lost), query);
 	}
 	sl_html(page, "</tbody></table></div></section>");
 }
