@@ -5,8 +5,10 @@
 
 #include "analyzer/base/format.h"
 #include "analyzer/base/memory.h"
+#include "analyzer/base/paths.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/commands/commands.h"
+#include "common/now.h"
 
 #define CHANGES_MAX 1000
 
@@ -288,8 +290,21 @@ struct listing {
 };
 
 #define INTO struct listing
+/* The filters are those of Python Stormlog's queries. */
 static const struct sl_option table[] = {
-	SL_OPTION_CATALOGUED,
+	{"--catalogue", 0, "FILE", "the catalogue of runs (default: stormlog/catalogue.sqlite of $XDG_STATE_HOME)"},
+	{"--run-id", 0, "ID", "only the run of this id"},
+	{"--session-id", 0, "ID", "only runs with this session (each process is one)"},
+	{"--job-id", 0, "ID", "only runs of this job"},
+	{"--rank", 0, "N", "only runs in which this rank was recorded"},
+	{"--world-size", 0, "N", "only runs of so many ranks"},
+	{"--status", 0, "WORD", "only runs that are completed, failed, killed, running, unknown or damaged"},
+	{"--has-oom-bundle", 0, NULL, "only runs that ran out of memory"},
+	{"--no-has-oom-bundle", 0, NULL, "only runs that did not"},
+	{"--created-after", 0, "TIME", "only runs begun after that: a date, a date and a time, or -7d"},
+	{"--created-before", 0, "TIME", "only runs begun before that"},
+	{"--quiet", 'q', NULL, "no progress"},
+	{"--utc", 0, NULL, "times in UTC (default: local)"},
 	{"--limit", 0, "N", "the newest N (default: all)", SL_TO_LONG(limit, 1, 1000000000)},
 	{"--sort", 0, "FIELD", "largest first, instead of the newest"},
 	{"--json", 0, NULL, "as JSON (schemas/runs.schema.json, history.schema.json)", SL_TO_FLAG(json)},
@@ -302,7 +317,100 @@ static const struct sl_option table[] = {
 	SL_OPTION_SYMBOLS,
 	{0},
 };
-enum { LIMIT = SL_CATALOGUED_OPTIONS, SORT, JSON };
+enum { CATALOGUE, FIRST_FILTER, STATUS = 6, QUIET = 11, UTC, LIMIT, SORT };
+
+/* Turns the options from FIRST_FILTER on into terms of a query. */
+static const char *const terms[] = {"run=\"%s\"",    "session=\"%s\"", "job=\"%s\"",   "rank=\"%s\"", "ranks=\"%s\"",
+				    "status=\"%s\"", "bundle=1",       "not bundle=1", "when>\"%s\"", "when<\"%s\""};
+
+static bool is_status(const char *word)
+{
+	static const char *const words[] = {"completed", "failed", "killed", "running", "unknown", "damaged"};
+	size_t i = 0;
+
+	while (i < SL_COUNT(words) && strcmp(word, words[i]))
+		i++;
+	return i < SL_COUNT(words);
+}
+
+/* Takes an option up to UTC; false: the value is invalid. */
+static bool take_catalogued(struct sl_catalogued *c, int option, const char *value)
+{
+	struct sl_query query;
+	struct sl_query_error error;
+	const char *term;
+	bool fine;
+
+	if (option == CATALOGUE)
+		c->catalogue = value;
+	else if (option == QUIET)
+		c->quiet = true;
+	else if (option == UTC)
+		c->utc = true;
+	if (option < FIRST_FILTER || option >= QUIET)
+		return true;
+	if (value && (strchr(value, '"') || (option == STATUS && !is_status(value))))
+		return false;
+	term = terms[option - FIRST_FILTER];
+	if (value) {
+		const char *at = strstr(term, "%s");
+
+		term = sl_arena_printf(&c->arena, "%.*s%s%s", (int)(at - term), term, value, at + 2);
+	}
+	fine = sl_query_parse(&query, term, sl_now_ns(CLOCK_REALTIME), &error);
+	sl_query_free(&query);
+	c->filters = c->filters ? sl_arena_printf(&c->arena, "%s %s", c->filters, term) : term;
+	return fine;
+}
+
+static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
+{
+	sl_sandbox_setup(
+		&(struct sl_verb_files){.inputs = paths, .writes = {c->catalogue}, .open = c->catalogue, .symbols = c->symbols});
+	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
+	c->narrowed = count > 0;
+	if (!count || sl_scan_paths(&c->scan, paths, count))
+		return -1;
+	if (!c->scan.missing)
+		return sl_catalogued_fail(c);
+	sl_paths_failed(c->scan.missing);
+	return SL_EXIT_USAGE;
+}
+
+/*
+ * Opens the catalogue and adds new runs below the existing paths (without the first `skip`).  A path that does not exist is parsed
+ * as a query (no such path: every run).  After this the program is confined (sandbox_setup.c).  Returns an exit status after
+ * printing why, or -1: go on.  Call sl_catalogued_close in every case.
+ */
+static int open_catalogue(struct sl_catalogued *c, const struct sl_arguments *parsed, unsigned skip)
+{
+	char *const *paths = parsed->paths + skip;
+	unsigned count = parsed->path_count - skip;
+	const char *query = NULL;
+	char **existing = sl_memory_must(calloc(count + 1, sizeof(*existing)));
+	unsigned found = 0;
+	int status = -1;
+
+	c->symbols = parsed->symbols;
+	for (unsigned i = 0; i < count && status < 0; i++) {
+		if (!access(paths[i], F_OK)) {
+			existing[found++] = paths[i];
+		} else if (query || !sl_catalogued_is_query(paths[i])) {
+			sl_paths_failed(paths[i]);
+			status = SL_EXIT_USAGE;
+		} else {
+			query = paths[i];
+		}
+	}
+	if (status < 0)
+		status = sl_catalogued_query(c, query ? query : "");
+	if (status < 0)
+		status = sl_catalogued_store(c, true, existing);
+	if (status < 0)
+		status = learn(c, existing, found);
+	free(existing);
+	return status;
+}
 
 static bool take(void *context, int option, const char *value)
 {
@@ -310,7 +418,7 @@ static bool take(void *context, int option, const char *value)
 
 	if (option == SORT)
 		return (l->order = sl_card_field(value)) >= 0;
-	return sl_catalogued_take(&l->catalogued, option, value);
+	return take_catalogued(&l->catalogued, option, value);
 }
 
 /* ---- the table */
@@ -413,7 +521,7 @@ static int run(struct sl_arguments *parsed)
 	if (status < 0 && l.history && !parsed->path_count)
 		status = sl_command_fail(SL_EXIT_USAGE, "--history (history) needs the name of a figure, place, label or library");
 	if (status < 0)
-		status = sl_catalogued_open(&l.catalogued, parsed, l.history);
+		status = open_catalogue(&l.catalogued, parsed, l.history);
 	if (status < 0)
 		status = l.history ? show_history(&l.catalogued, parsed->paths[0], l.of, l.json) : list(&l);
 	return sl_catalogued_close(&l.catalogued, status);
