@@ -338,6 +338,7 @@ struct sl_scan {
 	SL_VECTOR(int64_t) runs; /* runs found, each once; the caller frees it with SL_DROP */
 	unsigned read;		 /* how many of them were read this time */
 	bool unsaved;		 /* a pack found no room */
+	bool empty;		 /* the paths hold no file that could be of a run */
 	struct sl_map met;
 	const char *missing; /* a path that does not exist (errno) */
 	bool nameless;	     /* of what was read last, names of native frames could not be looked up now */

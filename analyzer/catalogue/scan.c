@@ -501,6 +501,7 @@ bool sl_scan_paths(struct sl_scan *scan, char *const *paths, unsigned count)
 	named = packs.count;
 	for (size_t i = 0; i < images.packs.count; i++)
 		add_path(&packs, images.packs.item[i]);
+	scan->empty = !images.image_count && !images.summaries.count && !packs.count;
 	sl_damage_print(&images.copies);
 	fine = fine && find_loose(scan, &images, &fresh);
 	sl_images_free(&images);

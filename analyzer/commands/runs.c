@@ -369,8 +369,12 @@ static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 		&(struct sl_verb_files){.inputs = paths, .writes = {c->catalogue}, .open = c->catalogue, .symbols = c->symbols});
 	c->scan = (struct sl_scan){.store = c->store, .quiet = c->quiet};
 	c->narrowed = count > 0;
-	if (!count || sl_scan_paths(&c->scan, paths, count))
-		return -1;
+	if (!count || sl_scan_paths(&c->scan, paths, count)) {
+		if (!c->scan.empty)
+			return -1;
+		sl_paths_empty(paths, count, "trace, summary, pack or log");
+		return SL_EXIT_UNREADABLE;
+	}
 	if (!c->scan.missing)
 		return sl_catalogued_fail(c);
 	sl_paths_failed(c->scan.missing);

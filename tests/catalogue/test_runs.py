@@ -250,6 +250,19 @@ class Runs(Catalogue):
         self.assertEqual(self.list(self.runs)[0], 0)
         self.assertEqual(self.said, "")
 
+    def test_a_folder_without_a_run_is_an_error_as_for_other_verbs(self):
+        os.makedirs(self.runs)
+        for verb in ["runs"], ["runs", "--json"], ["history", "peak"]:
+            self.assertEqual(self.ask(*verb, self.runs, code=3), "")
+            self.assertIn("no trace, summary, pack or log in " + self.runs, self.said)
+        self.ask("runs")  # nothing was ever learned
+        with open(os.path.join(self.runs, "fine.log"), "w") as out:
+            out.write("step 1\n")
+        self.ask("runs", self.runs)
+        self.assertIn("no such runs", self.said)
+        self.record("one")
+        self.assertEqual(self.ids("peak>1TiB", self.runs), [])
+
     def test_a_torn_trace_has_no_figures(self):
         self.record("whole")
         self.record("torn")
