@@ -93,7 +93,10 @@ static void refuse_option(const struct sl_arguments *options, const char *text)
 	for (const struct sl_option *o = options->table; o->name && text[1] == '-'; o++)
 		sl_nearest_consider(&nearest, o->name);
 	if (!strcmp(text, "--json")) {
-		sl_command_fail(SL_EXIT_USAGE, "%s prints no answer that --json could write", options->verb);
+		sl_command_fail(SL_EXIT_USAGE, "%s prints no answer that --json could write%s", options->verb,
+				options->table == sl_command_export.table
+					? "; of its formats perfetto, speedscope and ndjson are JSON"
+					: "");
 		return;
 	}
 	for (; options->table == sl_command_report.table && !other && of < SL_COUNT(commands); of++)

@@ -138,6 +138,8 @@ third = take(4)
         self.export("csv", "--weigh", "heavy", code=2)
         self.export("csv", "--max-events", "0", code=2)
         self.export("csv", "--colour", code=2)
+        self.export("csv", "--json", code=2)
+        self.assertIn("ndjson are JSON", self.stderr)
         self.export("csv", of=os.path.join(self.folder, "nowhere"), code=2)
         for arguments in (["export"], ["export", "csv"], ["export", "sqlite", self.demo], ["export", "sqlite", "-o", "-", self.demo]):
             self.assertEqual(subprocess.run([ANALYZE, *arguments], capture_output=True).returncode, 2, arguments)
