@@ -14,16 +14,11 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
-try:
-    import e2e
-    import stormlog_trace
-    import attachments
-    from test_asleep import exists, touch, wait_until
-except ImportError as error:
-    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
-    sys.exit(77)
+import e2e
+import stormlog_trace
+import attachments
+from test_asleep import exists, touch, wait_until
 why_not = attachments.permitted()
 if why_not:
     print("skipped:", why_not)

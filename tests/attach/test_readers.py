@@ -5,19 +5,13 @@ import os
 import re
 import subprocess
 import sys
-import time
 import unittest
 
 EXPORTER, TOP = (os.path.abspath(sys.argv.pop()) for _ in range(2))
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "e2e"))
-try:
-    import e2e
-    import attachments
-    from test_asleep import exists, touch, wait_until
-except ImportError as error:
-    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
-    sys.exit(77)
+import e2e
+import attachments
+from test_asleep import exists, touch, wait_until
 
 
 def recorded(run):

@@ -3,10 +3,8 @@
 """stormlog-analyze history: the values of the simulator's journal, and the run where they changed."""
 import json
 import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from test_runs import Catalogue, HERE
 
 PEAKS = [1000] * 12 + [1020] * 3  # MiB that `work` takes: 2 % more from the thirteenth run on

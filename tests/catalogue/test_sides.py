@@ -3,10 +3,8 @@
 """stormlog-analyze diff of two queries of the catalogue gives the same differences as diff of the runs' traces."""
 import json
 import os
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from test_runs import Catalogue
 
 

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from dry import ALLOCATE, RUN, Dry
 
 # Runs the command where the system call fails with EPERM: unshare in Docker, mount where AppArmor restricts user namespaces.

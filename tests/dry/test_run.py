@@ -17,7 +17,6 @@ import unittest
 
 import msgpack
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from dry import ALLOCATE, ANALYZE, APPS, BUILD, FIRST, RUN, UNDER, Dry
 
 GIB = 1 << 30

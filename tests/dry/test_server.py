@@ -4,11 +4,9 @@
 import os
 import re
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from dry import ALLOCATE, ANALYZE, Dry
 
 UP = "Application startup complete"

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
@@ -19,9 +18,14 @@ sys.path.insert(0, os.path.join(HERE, "..", "sim"))
 sys.path.insert(0, os.path.join(HERE, "..", "..", "python"))
 sys.path.append(os.path.join(HERE, ".."))
 import journal
-import msgpack
-import numpy
 import stacks
+try:
+    import msgpack
+    import numpy
+    import stormlog_trace
+except ImportError as error:
+    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
+    sys.exit(77)
 
 BUILD = os.environ.get("STORMLOG_BUILD", os.path.join(HERE, "..", "..", "build"))
 PRELOAD = os.path.join(BUILD, "agent", "libstormlog_preload.so")
@@ -190,7 +194,6 @@ CLASS_OF = {verb: name for name, verbs in CLASSES.items() for verb in verbs}
 
 def rows_of(traces):
     """{exported name: class} of the rows whose calls are events, from the hook table that travels in the trace."""
-    import stormlog_trace
     rows = {}
     for name in os.listdir(traces):
         if name.endswith(".msgpack.zst"):

@@ -13,7 +13,6 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 import stormlog_trace
 

@@ -4,13 +4,10 @@
 import os
 import re
 import shutil
-import signal
 import subprocess
-import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
 HELLO = "#include <stdio.h>\nint main(void){printf(\"hello\\n\");fprintf(stderr,\"err\\n\");return 7;}\n"

@@ -9,6 +9,7 @@ import subprocess
 import unittest
 
 import e2e
+import stormlog_trace
 
 MIB = 1 << 20
 PROGRAM = """
@@ -108,7 +109,6 @@ def questions(recording):
 
 def rows():
     """{name: verb} of the runtime's and the driver's calls that the recorder wraps."""
-    import stormlog_trace
     with run() as recording:
         (name,) = (name for name in recording.files() if name.endswith(".zst"))
         header = stormlog_trace.Trace(os.path.join(recording.traces, name)).header

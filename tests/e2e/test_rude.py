@@ -7,10 +7,8 @@ import json
 import os
 import shutil
 import subprocess
-import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import e2e
 
 RUDE, HANDLED, SERVED, ASTRAY = (os.path.join(e2e.APPS, name) for name in ("rude", "handled", "served", "astray"))

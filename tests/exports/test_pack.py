@@ -13,13 +13,9 @@ import unittest
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "hostile"), os.path.join(HERE, "..")]
-try:
-    import traces as t
-    import stacks
-    from e2e import ANALYZE, APPS, BUILD, SIM, Recording, script
-except ImportError as error:
-    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
-    sys.exit(77)
+import traces as t
+import stacks
+from e2e import ANALYZE, APPS, BUILD, SIM, Recording, script
 
 NUMBERS = ("allocations", "frees", "failed_allocations", "allocated_bytes", "live_bytes", "peak_bytes")
 

@@ -14,7 +14,6 @@ import time
 import unittest
 
 SCHEMA = sys.argv.pop(2)
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 try:
     import jsonschema
     from test_follow import Job, e2e

@@ -14,7 +14,6 @@ import unittest
 
 import msgpack
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import test_check
 from test_check import ANALYZE, BUILD, Folder, Recording
 

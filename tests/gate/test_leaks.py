@@ -8,7 +8,6 @@ import subprocess
 import sys
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import outside
 from test_check import ANALYZE, HERE, Folder, Recording, check
 

@@ -13,10 +13,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import traces as t  # noqa: E402, exits 77 where it cannot run
-import msgpack  # noqa: E402
-import zstandard  # noqa: E402
+import traces as t  # exits 77 where it cannot run
+import msgpack
+import zstandard
 
 ANALYZE = os.path.abspath(sys.argv[1])
 OWNER, STRANGER = 12001, 12002

@@ -16,9 +16,8 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import traces as t  # noqa: E402
-import verbs  # noqa: E402
+import traces as t
+import verbs
 
 ANALYZE = os.path.abspath(sys.argv[1])
 UNSAVED = 4

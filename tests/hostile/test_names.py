@@ -18,8 +18,7 @@ import unicodedata
 import unittest
 import xml.dom.minidom
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import traces as t  # noqa: E402
+import traces as t
 
 ANALYZE = os.path.abspath(sys.argv[1])
 NAMES = [

@@ -10,8 +10,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import traces as t  # noqa: E402, exits 77 where it cannot run
+import traces as t  # exits 77 where it cannot run
 
 ANALYZE = os.path.abspath(sys.argv[1])
 READER, STRANGER, COLLEAGUE = 0, 65534, 12001

@@ -11,8 +11,7 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import traces as t  # noqa: E402
+import traces as t
 
 ANALYZE = os.path.abspath(sys.argv[1])
 GOLDEN = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "golden", "stormlog", "cases", "gap_boundary_equal.jsonl")

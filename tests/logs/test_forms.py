@@ -10,8 +10,7 @@ import subprocess
 import sys
 import tempfile
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from printed import GIB, MIB, SITE, oom, size, torch, torch_1, torch_async, traceback
+from printed import GIB, MIB, SITE, oom, torch, torch_1, torch_async, traceback
 
 ANALYZE = os.path.abspath(sys.argv[1])
 FAILED = []

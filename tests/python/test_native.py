@@ -14,13 +14,9 @@ import unittest
 HERE = os.path.dirname(os.path.abspath(__file__))
 PACKAGE = os.path.join(HERE, "..", "..", "python")
 sys.path[:0] = [os.path.join(HERE, "..", "e2e"), PACKAGE]
-try:
-    from e2e import ANALYZE, BUILD, RUN, SAMPLED, Recording
-    import stormlog_native
-    os.environ["STORMLOG_BIN"] = os.path.dirname(ANALYZE)
-except ImportError as error:
-    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
-    sys.exit(77)
+from e2e import ANALYZE, BUILD, RUN, SAMPLED, Recording
+import stormlog_native
+os.environ["STORMLOG_BIN"] = os.path.dirname(ANALYZE)
 
 PYTHONS = ["/usr/bin/python3"] + sorted(glob.glob("/root/.pyenv/versions/3.*/bin/python") + glob.glob("/usr/local/bin/python3.[0-9]*"))
 PYTHONS = [path for path in PYTHONS if os.path.exists(path) and subprocess.run(

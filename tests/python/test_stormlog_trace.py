@@ -13,13 +13,9 @@ from unittest import mock
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "e2e"), os.path.join(HERE, "..", "..", "python"), os.path.join(HERE, "..", "hostile")]
-try:
-    import stormlog_trace
-    import traces
-    from e2e import ANALYZE, APPS, BUILD, Recording
-except ImportError as error:
-    print("skipped: python3-msgpack, python3-zstandard and python3-numpy are needed:", error)
-    sys.exit(77)
+from e2e import ANALYZE, APPS, BUILD, Recording
+import stormlog_trace
+import traces
 
 
 class Reader(unittest.TestCase):

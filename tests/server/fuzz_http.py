@@ -11,9 +11,8 @@ import tempfile
 import time
 import urllib.parse
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import runs  # noqa: E402
-from served import Server, make_pack, name_of, wait_for  # noqa: E402
+import runs
+from served import Server, make_pack, name_of, wait_for
 
 PROGRAM, SECONDS = os.path.abspath(sys.argv[1]), float(sys.argv[2])
 SEED = int(sys.argv[3]) if len(sys.argv) > 3 else 25

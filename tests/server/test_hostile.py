@@ -9,10 +9,9 @@ import sys
 import tempfile
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from runs import t  # noqa: E402  skips where msgpack is missing
-import zstandard  # noqa: E402
-from served import Server, name_of, pack_of_members, wait_for  # noqa: E402
+from runs import t  # skips where msgpack is missing
+import zstandard
+from served import Server, name_of, pack_of_members, wait_for
 
 PROGRAM = os.path.abspath(sys.argv[1])
 MOST, NAME = 2 ** 64 - 1, b"rank-00000-100.msgpack.zst"

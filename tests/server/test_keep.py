@@ -15,9 +15,8 @@ import tempfile
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import runs  # noqa: E402
-from served import Server, make_pack, name_of, wait_for  # noqa: E402
+import runs
+from served import Server, make_pack, name_of, wait_for
 
 PROGRAM, ANALYZE = map(os.path.abspath, sys.argv[1:3])
 PAGE = sys.argv[3:4] == ["page"]

@@ -14,8 +14,7 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from served import Server, make_pack, name_of  # noqa: E402
+from served import Server, make_pack, name_of
 
 PROGRAM, ANALYZE, MAKE_TRACE, RUN, RECORDED, LIBRARIES = map(os.path.abspath, sys.argv[1:7])
 

@@ -24,7 +24,6 @@ try:
 except ImportError:  # the figures are checked without it too
     jsonschema = None
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import runs  # noqa: E402  skips where msgpack is missing
 import msgpack  # noqa: E402
 from served import Server, make_pack, name_of, pack_of_members, wait_for  # noqa: E402

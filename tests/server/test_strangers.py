@@ -17,8 +17,7 @@ import threading
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from served import Server, basic, make_pack, name_of, pack_of_members, wait_for  # noqa: E402
+from served import Server, basic, make_pack, name_of, pack_of_members, wait_for
 
 PROGRAM = os.path.abspath(sys.argv[1])
 

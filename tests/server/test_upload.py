@@ -15,8 +15,7 @@ import tempfile
 import threading
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-from served import Server, make_pack, name_of, pack_of_members, wait_for  # noqa: E402
+from served import Server, make_pack, name_of, pack_of_members, wait_for
 
 PROGRAM = os.path.abspath(sys.argv[1])
 ROOT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")

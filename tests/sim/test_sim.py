@@ -10,8 +10,7 @@ import textwrap
 import time
 import unittest
 
-sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import journal  # noqa: E402
+import journal
 
 SIM, APPS = os.path.abspath(sys.argv[1]), os.path.abspath(sys.argv[2])
 MB, GB = 1 << 20, 1 << 30
