@@ -2,12 +2,11 @@
 /* Upstream's records: events, sessions, and the files that they are read from. */
 #pragma once
 
-#include "analyzer/base/budget.h"
 #include "analyzer/base/json.h"
 #include "analyzer/base/map.h"
 #include "analyzer/base/utf8.h"
 
-/* The receiver of a file's records: readers of every form of file (source.c, csv.c) hand the records to one. */
+/* The receiver of a file's records: readers of every form of file hand the records to one. */
 
 /* How much a problem cost. Upstream passes over a torn last line and refuses the file for anything else. */
 enum sl_source_loss {
@@ -22,19 +21,6 @@ struct sl_source_reader {
 	void (*problem)(void *context, enum sl_source_loss loss, const char *file, uint32_t line, const char *reason);
 	void *context;
 };
-
-/* To be asked at each record.  True, with a problem: the file's time is used up (base/budget.h). */
-struct sl_source_clock {
-	struct sl_budget budget;
-	uint32_t records;
-};
-void sl_source_clock_start(struct sl_source_clock *clock, FILE *file);
-bool sl_source_clock_spent(struct sl_source_clock *clock, const struct sl_source_reader *reader, const char *path, uint32_t line);
-
-/* Telemetry exported as CSV: the first row names the columns, each further row is one record. */
-
-/* Hands each row to reader->record; the line is the one the row begins on. */
-void sl_csv_read(FILE *file, const char *path, const struct sl_source_reader *reader);
 
 /*
  * One telemetry record: from any version of Python Stormlog to TelemetryEventV3.
