@@ -8,7 +8,7 @@
 #include "analyzer/base/memory.h"
 #include "common/base.h"
 
-struct subject {
+struct topic {
 	const struct sl_log *log;
 	const struct sl_log_failure *f; /* NULL: nothing failed */
 	struct sl_answer *answer;
@@ -55,13 +55,13 @@ static const char *say_value(struct sl_answers *answers, char unit, uint64_t val
 }
 
 /* The value of a name as it is said: a figure, a text, or what follows from them; NULL: not known. */
-static const char *value_of(const struct subject *subject, const char *name)
+static const char *value_of(const struct topic *topic, const char *name)
 {
 #define OF(name)	    log->figure[SL_LOG_##name]
 #define IF(is_known, value) ((is_known) ? (value) : SL_LOG_UNKNOWN)
-	const struct sl_log *log = subject->log;
-	const struct sl_log_facts *facts = subject->f ? &subject->f->facts : &log->facts;
-	uint64_t asked = OF(asked), outside = subject->f ? sl_log_outside(subject->f) : 0, others = sl_log_others(facts);
+	const struct sl_log *log = topic->log;
+	const struct sl_log_facts *facts = topic->f ? &topic->f->facts : &log->facts;
+	uint64_t asked = OF(asked), outside = topic->f ? sl_log_outside(topic->f) : 0, others = sl_log_others(facts);
 	int index = sl_log_index(name, strlen(name));
 	unsigned largest = 0;
 	char unit;
@@ -74,8 +74,8 @@ static const char *value_of(const struct subject *subject, const char *name)
 		uint64_t value;
 		const char *text;
 	} rows[] = {
-		{"who", .text = subject->who},
-		{"at", .text = subject->at},
+		{"who", .text = topic->who},
+		{"at", .text = topic->at},
 		{"part", .text = log->form == SL_LOG_FORM_sglang_graph ? "the capture of CUDA graphs"
 				 : log->form == SL_LOG_FORM_trtllm     ? "a part behind the model"
 								       : "the sampler's warm-up"},
@@ -101,15 +101,15 @@ static const char *value_of(const struct subject *subject, const char *name)
 
 	for (size_t i = 0; i < SL_COUNT(rows); i++)
 		if (!strcmp(name, rows[i].name))
-			return rows[i].text ?: say_value(subject->answer->of, rows[i].unit, rows[i].value);
+			return rows[i].text ?: say_value(topic->answer->of, rows[i].unit, rows[i].value);
 	if (index >= SL_LOG_FIGURE_COUNT)
 		return *facts->text[index - SL_LOG_FIGURE_COUNT] ? base_of(facts->text[index - SL_LOG_FIGURE_COUNT]) : NULL;
 	unit = index == SL_LOG_fraction ? 'f' : index == SL_LOG_line ? 'n' : index >= SL_LOG_device ? 'c' : 'b';
-	return index < 0 ? NULL : say_value(subject->answer->of, unit, log->figure[index]);
+	return index < 0 ? NULL : say_value(topic->answer->of, unit, log->figure[index]);
 }
 
 /* The text with its values, up to what closes it, where *text then stands; false: a name is not known. */
-static bool fill(const struct subject *subject, const char **text, char *out, size_t room)
+static bool fill(const struct topic *topic, const char **text, char *out, size_t room)
 {
 	bool is_complete = true;
 	size_t size = 0;
@@ -122,11 +122,11 @@ static bool fill(const struct subject *subject, const char **text, char *out, si
 		if (*at == '{') {
 			*text = strchr(at, '}');
 			snprintf(part, sizeof(part), "%.*s", (int)(*text - at - 1), at + 1);
-			value = value_of(subject, part);
+			value = value_of(topic, part);
 		} else if (*at == '[' || *at == '<') {
 			do {
 				++*text;
-				found |= fill(subject, text, found ? other : part, sizeof(part));
+				found |= fill(topic, text, found ? other : part, sizeof(part));
 			} while (**text == '|');
 			value = found ? part : *at == '[' ? "" : NULL;
 		} else {
@@ -140,9 +140,9 @@ static bool fill(const struct subject *subject, const char **text, char *out, si
 	return is_complete;
 }
 
-static void say_all(struct subject *subject)
+static void say_all(struct topic *topic)
 {
-	enum sl_log_cause cause = subject->f ? subject->log->cause : SL_LOG_CAUSE_none;
+	enum sl_log_cause cause = topic->f ? topic->log->cause : SL_LOG_CAUSE_none;
 	bool is_filled[SL_LABEL_COUNT + 1][4] = {0};
 	char text[600];
 
@@ -151,103 +151,101 @@ static void say_all(struct subject *subject)
 		const char *at = row->text;
 		bool common = row->cause == SL_LOG_CAUSE_none && !*row->when;
 
-		if (common ? !subject->f : row->cause != cause || !strstr(subject->about, row->when))
+		if (common ? !topic->f : row->cause != cause || !strstr(topic->about, row->when))
 			continue;
-		if (is_filled[row->label][row->slot] || !fill(subject, &at, text, sizeof(text)))
+		if (is_filled[row->label][row->slot] || !fill(topic, &at, text, sizeof(text)))
 			continue;
 		is_filled[row->label][row->slot] = true;
 		if (row->label == SL_LABEL_HEADLINE)
-			sl_answer_headline(subject->answer, "%s", text);
+			sl_answer_headline(topic->answer, "%s", text);
 		else
-			sl_answer_say(subject->answer, row->label, "%s", text);
+			sl_answer_say(topic->answer, row->label, "%s", text);
 	}
 }
 
-static void put_stack(struct subject *subject)
+static void put_stack(struct topic *topic)
 {
-	for (unsigned i = 0; subject->f && i < subject->f->trace.frames; i++) {
-		const struct sl_log_frame *frame = &subject->f->trace.frame[i];
+	for (unsigned i = 0; topic->f && i < topic->f->trace.frames; i++) {
+		const struct sl_log_frame *frame = &topic->f->trace.frame[i];
 		const char *function = *frame->function ? frame->function : NULL, *source = *frame->source ? frame->source : NULL;
 
-		sl_answer_frame(subject->answer,
-				&(struct sl_answer_line){base_of(frame->file), function, NULL, frame->line, source});
+		sl_answer_frame(topic->answer, &(struct sl_answer_line){base_of(frame->file), function, NULL, frame->line, source});
 	}
 }
 
 /* PyTorch's figures of the card; they do not add up in a text that counts more than the card has. */
-static void put_card(struct subject *subject)
+static void put_card(struct topic *topic)
 {
-	const uint64_t *figure = subject->log->figure;
+	const uint64_t *figure = topic->log->figure;
 	uint64_t total = figure[SL_LOG_total], allocated = figure[SL_LOG_allocated], free = figure[SL_LOG_free],
 		 unused = sl_log_known_or(figure[SL_LOG_unallocated], 0), context, sum;
 
-	if (!subject->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
+	if (!topic->f || !SL_LOG_KNOWN(total) || !SL_LOG_KNOWN(allocated) || !SL_LOG_KNOWN(free))
 		return;
-	sum = allocated + unused + free + sl_log_others(&subject->f->facts);
+	sum = allocated + unused + free + sl_log_others(&topic->f->facts);
 	if (sum > total)
 		return;
-	subject->answer->table.total = total;
-	subject->answer->table.moment = "the card at the error";
-	sl_answer_row(subject->answer, allocated, "tensors", NULL);
+	topic->answer->table.total = total;
+	topic->answer->table.moment = "the card at the error";
+	sl_answer_row(topic->answer, allocated, "tensors", NULL);
 	if (unused)
-		sl_answer_row(subject->answer, unused, "unused", "reserved by PyTorch");
-	for (unsigned i = 0; i < subject->f->facts.others && i < 4; i++)
+		sl_answer_row(topic->answer, unused, "unused", "reserved by PyTorch");
+	for (unsigned i = 0; i < topic->f->facts.others && i < 4; i++)
 		sl_answer_row_bare(
-			subject->answer, subject->f->facts.other[i].bytes,
-			sl_answers_text(subject->answer->of, "process %llu", (unsigned long long)subject->f->facts.other[i].pid),
-			NULL);
+			topic->answer, topic->f->facts.other[i].bytes,
+			sl_answers_text(topic->answer->of, "process %llu", (unsigned long long)topic->f->facts.other[i].pid), NULL);
 	context = sl_log_minus(figure[SL_LOG_process], allocated + unused);
 	if (context <= total - sum) {
-		sl_answer_row_bare(subject->answer, context, "context, code", NULL);
+		sl_answer_row_bare(topic->answer, context, "context, code", NULL);
 		sum += context;
 	}
 	if (sum < total)
-		sl_answer_row_bare(subject->answer, total - sum, "not ours", NULL);
-	sl_answer_row_bare(subject->answer, free, "free", NULL);
+		sl_answer_row_bare(topic->answer, total - sum, "not ours", NULL);
+	sl_answer_row_bare(topic->answer, free, "free", NULL);
 }
 
-static void put_ledger(struct subject *subject)
+static void put_ledger(struct topic *topic)
 {
 	static const char *const names[] = {"weights", "cache", "activations", "graphs", "other"};
 
-	if (subject->answer->table.row.count)
+	if (topic->answer->table.row.count)
 		return;
 	for (unsigned i = 0; i < SL_COUNT(names); i++) {
-		uint64_t bytes = subject->log->figure[SL_LOG_weights + i];
+		uint64_t bytes = topic->log->figure[SL_LOG_weights + i];
 
 		if (SL_LOG_KNOWN(bytes))
-			sl_answer_row(subject->answer, bytes, names[i], NULL);
-		subject->answer->table.total += sl_log_known_or(bytes, 0);
+			sl_answer_row(topic->answer, bytes, names[i], NULL);
+		topic->answer->table.total += sl_log_known_or(bytes, 0);
 	}
-	subject->answer->table.moment = "by the server's own account";
+	topic->answer->table.moment = "by the server's own account";
 }
 
-static void put_figures(struct subject *subject)
+static void put_figures(struct topic *topic)
 {
-	for (unsigned i = 0; subject->f && i <= SL_LOG_unallocated; i++)
-		if (SL_LOG_KNOWN(subject->log->figure[i]) && i != SL_LOG_reserved)
-			sl_answer_figure(subject->answer, sl_log_figures[i], "bytes", (double)subject->log->figure[i]);
-	if (subject->f && SL_LOG_KNOWN(subject->log->figure[SL_LOG_longest]))
-		sl_answer_figure(subject->answer, "longest", "tokens", (double)subject->log->figure[SL_LOG_longest]);
+	for (unsigned i = 0; topic->f && i <= SL_LOG_unallocated; i++)
+		if (SL_LOG_KNOWN(topic->log->figure[i]) && i != SL_LOG_reserved)
+			sl_answer_figure(topic->answer, sl_log_figures[i], "bytes", (double)topic->log->figure[i]);
+	if (topic->f && SL_LOG_KNOWN(topic->log->figure[SL_LOG_longest]))
+		sl_answer_figure(topic->answer, "longest", "tokens", (double)topic->log->figure[SL_LOG_longest]);
 }
 
 /* The command that decides: a dry run where the program and the card are known, else a recording on the card. */
-static void put_next(struct subject *subject)
+static void put_next(struct topic *topic)
 {
-	const struct sl_log *log = subject->log;
-	const char *script = subject->f && subject->f->trace.frames ? base_of(subject->f->trace.frame[0].file) : "",
-		   *longest = say_value(subject->answer->of, 'n', log->figure[SL_LOG_longest]),
+	const struct sl_log *log = topic->log;
+	const char *script = topic->f && topic->f->trace.frames ? base_of(topic->f->trace.frame[0].file) : "",
+		   *longest = say_value(topic->answer->of, 'n', log->figure[SL_LOG_longest]),
 		   *command = *log->command ? log->command : NULL, *card;
 
 	if (log->verdict == SL_LOG_VERDICT_host_memory || (log->verdict == SL_LOG_VERDICT_not_an_error && !log->failures))
 		return;
 	if (!command && strstr(script, ".py"))
-		command = sl_answers_text(subject->answer->of, "python %s", script);
+		command = sl_answers_text(topic->answer->of, "python %s", script);
 	if (!command && log->server == SL_LOG_FORM_vllm_budget)
-		command = sl_answers_text(subject->answer->of, "vllm serve MODEL%s%s", longest ? " --max-model-len " : "",
+		command = sl_answers_text(topic->answer->of, "vllm serve MODEL%s%s", longest ? " --max-model-len " : "",
 					  longest ?: "");
 	card = command ? sl_make_card_of(log->figure[SL_LOG_total]) : NULL;
-	sl_answer_next(subject->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
+	sl_answer_next(topic->answer, card ? "its holders, without a card" : "who holds it", "stormlog-run%s%s --report -- %s",
 		       card ? " --dry=" : "", card ?: "", command ?: "COMMAND");
 }
 
@@ -258,46 +256,45 @@ static const struct {
 } verdicts[] = {SL_LOG_VERDICTS(VERDICT)};
 
 /* Who asks, and what of the log its rows of log.def go by. */
-static void name_who(struct subject *subject)
+static void name_who(struct topic *topic)
 {
-	const struct sl_log *log = subject->log;
-	const struct sl_log_failure *f = subject->f;
+	const struct sl_log *log = topic->log;
+	const struct sl_log_failure *f = topic->f;
 	const struct sl_log_frame *frame = f && f->trace.frames ? &f->trace.frame[f->trace.frames - 1] : NULL;
 	const char *program = sl_log_forms[log->form].program, *server = sl_log_forms[log->server].program;
-	struct sl_answers *answers = subject->answer->of;
+	struct sl_answers *answers = topic->answer->of;
 
-	subject->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line) : program ?: "the program";
-	subject->at = frame ? sl_answers_text(answers, " at %s", subject->who) : "";
+	topic->who = frame ? sl_answers_text(answers, "%s:%u", base_of(frame->file), frame->line) : program ?: "the program";
+	topic->at = frame ? sl_answers_text(answers, " at %s", topic->who) : "";
 	if (f && f->from.rank >= 0 && log->verdict == SL_LOG_VERDICT_out_of_memory)
-		subject->who = sl_answers_text(answers, "rank %d%s", f->from.rank, subject->at);
-	subject->about = log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled" : "warned";
+		topic->who = sl_answers_text(answers, "rank %d%s", f->from.rank, topic->at);
+	topic->about = log->failures || SL_LOG_KNOWN(log->figure[SL_LOG_batch]) ? "handled" : "warned";
 	if (f)
-		subject->about = sl_answers_text(
+		topic->about = sl_answers_text(
 			answers, "%s %s %s %s %s", program ?: "", server ?: "", f->row->source, f->row->pattern,
 			f->trace.frames || !log->server ? sl_log_doings[f->trace.doing] : ""); /* not a server's own work */
 	else if (log->verdict != SL_LOG_VERDICT_not_an_error)
-		subject->about = sl_log_verdicts[log->verdict];
+		topic->about = sl_log_verdicts[log->verdict];
 }
 
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name)
 {
 	struct sl_answers *answers = sl_answers_new();
-	struct subject subject = {.log = log, .f = log->main_failure};
-	uint64_t device = log->main_failure ? log->main_failure->facts.figure[SL_LOG_device] : SL_LOG_UNKNOWN,
-		 total = log->figure[SL_LOG_total];
+	struct topic topic = {.log = log, .f = log->first};
+	uint64_t device = log->first ? log->first->facts.figure[SL_LOG_device] : SL_LOG_UNKNOWN, total = log->figure[SL_LOG_total];
 
 	answers->title = sl_answers_text(answers, "%s  a log%s%s  %s line%s", name, log->program ? " of " : "", log->program ?: "",
 					 SL_NUMBER(log->written), log->written == 1 ? "" : "s");
 	if (SL_LOG_KNOWN(device))
 		answers->right = sl_answers_text(answers, "device %llu%s%s", (unsigned long long)device,
 						 SL_LOG_KNOWN(total) ? ", " : "", SL_LOG_KNOWN(total) ? SL_SIZE(total) : "");
-	subject.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
-	name_who(&subject);
-	put_stack(&subject);
-	say_all(&subject);
-	put_figures(&subject);
-	put_card(&subject);
-	put_ledger(&subject);
-	put_next(&subject);
+	topic.answer = sl_answer_add(answers, verdicts[log->verdict].word, verdicts[log->verdict].id);
+	name_who(&topic);
+	put_stack(&topic);
+	say_all(&topic);
+	put_figures(&topic);
+	put_card(&topic);
+	put_ledger(&topic);
+	put_next(&topic);
 	return answers;
 }

@@ -313,7 +313,7 @@ struct sl_log *sl_card_read_log(const char *path, struct stat *st)
 
 void sl_card_take_log(struct sl_card *card, const struct sl_log *log, const char *source, int64_t ended_ns)
 {
-	const struct sl_log_failure *failure = log->main_failure;
+	const struct sl_log_failure *failure = log->first;
 	bool fails = log->verdict >= SL_LOG_VERDICT_host_memory;
 	struct sl_answers *answers = sl_answer_log(log, source ? sl_paths_name(source) : "log");
 	char text[300];

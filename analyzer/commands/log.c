@@ -37,7 +37,7 @@ bool sl_logs_refuse(char *const *paths)
 
 void sl_logs_json(struct sl_json *j, const char *key, const struct sl_log *log)
 {
-	const struct sl_log_failure *f = log->main_failure;
+	const struct sl_log_failure *f = log->first;
 	const struct sl_log_frame *frame = f && f->trace.frames ? &f->trace.frame[f->trace.frames - 1] : NULL;
 	char text[300];
 	bool ledger = false;

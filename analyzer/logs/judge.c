@@ -37,13 +37,13 @@ static uint64_t held_of(const struct sl_log_failure *f)
 static void find_itself(struct sl_log_failure *f)
 {
 	struct sl_log_facts *facts = &f->facts;
-	uint64_t held_bytes = held_of(f);
+	uint64_t used = held_of(f);
 	unsigned best = facts->others;
 
 	if (SL_LOG_KNOWN(OF(f, process)) || !SL_LOG_KNOWN(OF(f, allocated)))
 		return;
 	for (unsigned i = 0; i < facts->others; i++)
-		if (facts->other[i].bytes >= held_bytes - held_bytes / 256 &&
+		if (facts->other[i].bytes >= used - used / 256 &&
 		    (best == facts->others || facts->other[i].bytes < facts->other[best].bytes))
 			best = i;
 	if (best == facts->others)
@@ -64,13 +64,12 @@ uint64_t sl_log_others(const struct sl_log_facts *facts)
 
 uint64_t sl_log_outside(const struct sl_log_failure *f)
 {
-	uint64_t process = sl_log_known_or(OF(f, process), 0), held_bytes = held_of(f);
+	uint64_t process = sl_log_known_or(OF(f, process), 0), used = held_of(f);
 
 	if (!SL_LOG_KNOWN(OF(f, free)) || !SL_LOG_KNOWN(OF(f, allocated)))
 		return 0;
-	held_bytes = sl_log_others(&f->facts) +
-		     (process > held_bytes ? process : held_bytes); /* a driver that cannot tell says 0 bytes */
-	return sl_log_known_or(sl_log_minus(OF(f, total), OF(f, free) + held_bytes), 0);
+	used = sl_log_others(&f->facts) + (process > used ? process : used); /* a driver that cannot tell says 0 bytes */
+	return sl_log_known_or(sl_log_minus(OF(f, total), OF(f, free) + used), 0);
 }
 
 static enum sl_log_cause cause_of_trtllm(const struct sl_log *log, const struct sl_log_failure *f)
@@ -191,8 +190,7 @@ static enum sl_log_verdict verdict_of(const struct sl_log *log, const struct sl_
 /* What the failure says, and what the server said of itself: its parts of the failing device, where it names devices. */
 static void take_figures(struct sl_log *log)
 {
-	const uint64_t *own = (log->main_failure ? &log->main_failure->facts : &log->facts)->figure, *parts = log->facts.figure,
-		       *on;
+	const uint64_t *own = (log->first ? &log->first->facts : &log->facts)->figure, *parts = log->facts.figure, *on;
 	uint64_t device = own[SL_LOG_device], *figure = log->figure;
 
 	on = log->on[device < SL_LOG_DEVICES ? device : 0].figure;
@@ -203,7 +201,7 @@ static void take_figures(struct sl_log *log)
 				    ? own[i]
 				    : sl_log_known_or(own[i],
 						      (i < SL_LOG_weights || i > SL_LOG_non_torch ? log->facts.figure : parts)[i]);
-	if (log->main_failure && log->form == SL_LOG_FORM_trtllm)
+	if (log->first && log->form == SL_LOG_FORM_trtllm)
 		figure[SL_LOG_weights] =
 			sl_log_known_or(sl_log_minus(own[SL_LOG_before], own[SL_LOG_after]), figure[SL_LOG_weights]);
 	figure[SL_LOG_weights] = sl_log_known_or(figure[SL_LOG_weights], sl_log_minus(parts[SL_LOG_before], parts[SL_LOG_after]));
@@ -222,7 +220,7 @@ void sl_log_judge(struct sl_log *log)
 		find_itself(&log->failure[i]);
 		log->count += !log->failure[i].handled;
 	}
-	log->main_failure = f = first_failure(log);
+	log->first = f = first_failure(log);
 	if (f) {
 		log->form = f->row->form ?: SL_LOG_FORM_host; /* a launcher knows the signal alone */
 		log->cause = cause_of(log, f);

@@ -160,10 +160,10 @@ struct sl_log {
 	enum sl_log_form form;
 	enum sl_log_cause cause;
 	enum sl_log_verdict verdict;
-	const struct sl_log_failure *main_failure; /* the failure to tell; NULL: none */
+	const struct sl_log_failure *first; /* the failure to tell; NULL: none */
 	unsigned count;
 	const char *program;		      /* NULL: not known */
-	uint64_t figure[SL_LOG_FIGURE_COUNT]; /* of `main_failure`, and of the servers where it lacks a setting or part */
+	uint64_t figure[SL_LOG_FIGURE_COUNT]; /* of `first`, and of the servers where it lacks a setting or part */
 };
 
 struct sl_log *sl_log_new(void); /* to be freed */
