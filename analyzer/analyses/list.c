@@ -4,12 +4,10 @@
 #include "analyzer/analyses/analysis.h"
 
 #define ANALYSIS(name, file) extern const struct sl_analysis sl_analysis_##name;
-#include "analyzer/analyses/list.def"
-#undef ANALYSIS
+#include "analyzer/report/found.def"
 
 #define ANALYSIS(name, file) &sl_analysis_##name,
 const struct sl_analysis *const sl_analyses[] = {
-#include "analyzer/analyses/list.def"
+#include "analyzer/report/found.def"
 	NULL,
 };
-#undef ANALYSIS

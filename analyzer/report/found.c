@@ -11,8 +11,6 @@ static const struct {
 #define KIND(family, name, id) {#family, #family "." #name, SL_FOUND_##id},
 #define GAP(name)	       {"gap", #name, SL_FOUND_##name},
 #include "analyzer/report/found.def"
-#undef KIND
-#undef GAP
 };
 
 const char *sl_found_name(enum sl_found kind)

@@ -7,8 +7,6 @@ enum sl_found {
 #define KIND(family, name, id) SL_FOUND_##family##_##name,
 #define GAP(name)	       SL_FOUND_##name,
 #include "analyzer/report/found.def"
-#undef KIND
-#undef GAP
 	SL_FOUND_COUNT
 };
 
