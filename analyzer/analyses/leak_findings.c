@@ -418,16 +418,16 @@ static void find(struct sl_report *report, unsigned index, const struct sl_leak_
 static bool is_known_to_grow(struct sl_process *process, const struct sl_leak_line *line)
 {
 	const struct sl_model *model = process->model;
+	const struct sl_oom *end = sl_model_ended_by(model);
 
 	if (line->verdict == SL_KEPT_GROWING && model->recording.follows_process &&
 	    (sl_roles_is_few_calls(process, line->track) || sl_roles_is_loading(process, line->track)))
 		return true;
-	if (line->verdict == SL_KEPT_UNCLEAR && !sl_model_ended_by_error(model) && sl_process_lacked_room(process) &&
+	if (line->verdict == SL_KEPT_UNCLEAR && !end && sl_process_lacked_room(process) &&
 	    sl_stack_same(line->track->stack, model->roomless.stack))
 		return true;
-	if (line->verdict == SL_KEPT_UNCLEAR && sl_model_ended_by_error(model)) /* what holds little is not why */
-		return line->bytes != SL_UNKNOWN &&
-		       line->bytes < SL_LITTLE * (double)model->ooms.item[model->ooms.count - 1].live_bytes;
+	if (line->verdict == SL_KEPT_UNCLEAR && end) /* what holds little is not why */
+		return line->bytes != SL_UNKNOWN && line->bytes < SL_LITTLE * (double)end->live_bytes;
 	return false;
 }
 

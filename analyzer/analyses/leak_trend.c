@@ -220,9 +220,9 @@ double sl_leak_windows_slope(const struct sl_leak_windows *series, const double 
 static uint64_t end_of(const struct sl_model *model)
 {
 	uint64_t end = model->tracks.teardown_ns ? model->tracks.teardown_ns : model->now_ns;
+	const struct sl_oom *oom = sl_model_ended_by(model);
 
-	if (sl_model_ended_by_error(model) && model->ooms.item[model->ooms.count - 1].time_ns < end)
-		end = model->ooms.item[model->ooms.count - 1].time_ns;
+	end = oom && oom->time_ns < end ? oom->time_ns : end;
 	return end > model->tracks.last_birth_ns ? end : model->tracks.last_birth_ns;
 }
 
@@ -250,7 +250,7 @@ static bool is_burst(const struct sl_model *model, const struct sl_track *track)
 /* True: the program ends with these births, many in one burst, and did nothing else. */
 static bool does_nothing_else(const struct sl_model *model, const struct sl_track *track)
 {
-	return track->births >= (sl_model_ended_by_error(model) ? BURST_MAX : ALONE_MIN) &&
+	return track->births >= (sl_model_ended_by(model) ? BURST_MAX : ALONE_MIN) &&
 	       sl_tracks_course(&model->tracks, track)->last_tick == model->tracks.ticks;
 }
 
@@ -288,14 +288,14 @@ static bool may_be_loaded(const struct sl_process *process, const struct sl_trac
 
 	if ((track->births < BURST_MAX && is_burst(model, track)) || is_first_phase(model, track))
 		return true;
-	if (process->trace->exited > 1 && !sl_model_ended_by_error(model) && !sl_leak_by_count(track) &&
+	if (process->trace->exited > 1 && !sl_model_ended_by(model) && !sl_leak_by_count(track) &&
 	    track->most_blocks == track->births)
 		return true; /* it failed while it took these */
-	if (sl_model_ended_by_error(model) &&
+	if (sl_model_ended_by(model) &&
 	    (double)(track->last_ns - track->first_ns) < SL_TRACE * (double)(end_of(model) - model->first_ns))
 		return true; /* one step */
 	return !sl_leak_by_count(track) && of_device(track) && only_takes(model, track) &&
-	       (process->trace->status == SL_STATUS_RUNNING || process->trace->header.watcher || sl_model_ended_by_error(model) ||
+	       (process->trace->status == SL_STATUS_RUNNING || process->trace->header.watcher || sl_model_ended_by(model) ||
 		(track->births < LOADED_MAX && (double)(track->last_ns - track->first_ns) < LOADED_NS));
 }
 
@@ -327,7 +327,7 @@ static bool is_gone_before_error(const struct sl_model *model, const struct sl_t
 {
 	uint64_t bytes, blocks;
 
-	if (!sl_model_ended_by_error(model))
+	if (!sl_model_ended_by(model))
 		return false;
 	sl_tracks_held(&model->tracks, track, &bytes, &blocks);
 	return (sl_leak_by_count(track) ? (double)blocks : (double)bytes) < grown / 2;
@@ -550,7 +550,7 @@ static enum sl_leak_words_verdict verdict_of(const struct sl_process *process, c
 static enum sl_leak_words_verdict after_its_end(const struct sl_model *model, const struct sl_track *track, uint64_t begin,
 						enum sl_leak_words_verdict verdict)
 {
-	if (sl_model_ended_by_error(model) || verdict == SL_KEPT_MEANT)
+	if (sl_model_ended_by(model) || verdict == SL_KEPT_MEANT)
 		return verdict;
 	if (sl_freed_is_freed(model, track))
 		return verdict == SL_KEPT_FILLING || verdict == SL_KEPT_LATE ? SL_KEPT_MEANT : SL_KEPT_COLLECTED;

@@ -176,7 +176,7 @@ static bool is_kept(const struct sl_model *model, const struct births *births, u
 	if (model->folded_ns)
 		return true;
 	if (model->tracks.item[track].births < SL_KEEPING_BIRTHS)
-		return !sl_model_ended_by_error(model);
+		return !sl_model_ended_by(model);
 	return births->growing[track];
 }
 

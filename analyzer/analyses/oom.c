@@ -471,7 +471,8 @@ static void account(struct sl_report *report, unsigned process, size_t index, st
 						    .device = oom->device,
 						    .unix_ns = sl_process_unix(p, oom->time_ns),
 						    .bytes = oom->asked_bytes,
-						    .stack = oom->stack});
+						    .stack = oom->stack,
+						    .oom = oom});
 }
 
 /* Only the newest errors of the run keep their bundles. */
@@ -481,8 +482,8 @@ static void retain(struct sl_report *report)
 	size_t count;
 	uint64_t *times = sl_bundle_times(report, &count);
 
-	for (unsigned i = 0; count > limit && i < report->process_count; i++) /* of equal ones all go */
-		report->processes[i].bundles_from_ns = times[count - limit] + (times[count - limit - 1] == times[count - limit]);
+	if (count > limit) /* of equal ones all go */
+		report->bundles_from_ns = times[count - limit] + (times[count - limit - 1] == times[count - limit]);
 	free(times);
 }
 

@@ -252,12 +252,8 @@ static void role_of_holdings(struct sl_process *unlike, int device, struct sl_pr
 /* The first error from which the program did not recover; 0: none. */
 static uint64_t out_at(const struct sl_process *process, const struct sl_oom **oom)
 {
-	for (size_t i = 0; i < process->model->ooms.count; i++)
-		if (!sl_oom_got_over(&process->model->ooms.item[i])) {
-			*oom = &process->model->ooms.item[i];
-			return sl_process_unix(process, (*oom)->time_ns);
-		}
-	return 0;
+	*oom = sl_model_next_failure(process->model, NULL);
+	return *oom ? sl_process_unix(process, (*oom)->time_ns) : 0;
 }
 
 /* 0 where both processes use the same clock. */

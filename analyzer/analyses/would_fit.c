@@ -23,13 +23,11 @@
 /* The error of PyTorch's that ended the process; NULL: none. */
 static const struct sl_oom *last_error(const struct sl_process *process)
 {
-	for (size_t i = process->model->ooms.count; i--;) {
-		const struct sl_oom *oom = &process->model->ooms.item[i];
+	const struct sl_oom *last = NULL;
 
-		if (!sl_oom_got_over(oom) && !sl_oom_made_to_fail(oom) && oom->scope == SL_SCOPE_VRAM && oom->torch.used)
-			return oom;
-	}
-	return NULL;
+	for (const struct sl_oom *oom = NULL; (oom = sl_model_next_failure(process->model, oom));)
+		last = !sl_oom_made_to_fail(oom) && oom->scope == SL_SCOPE_VRAM && oom->torch.used ? oom : last;
+	return last;
 }
 
 /* The device, or --limit, that a process of PyTorch's nearly fills; -1: none. */

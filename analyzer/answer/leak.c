@@ -591,7 +591,7 @@ void sl_make_keeping(struct sl_make *make, struct sl_answer *answer, const struc
 {
 	struct sl_process *process = &make->report->processes[finding->process];
 	const struct sl_leak_line *leak_line = finding->leak_line;
-	bool error = sl_model_ended_by_error(process->model); /* a longer run meets it too */
+	bool error = sl_model_ended_by(process->model); /* a longer run meets it too */
 	char line[300], what[200], since[SL_FORMAT_BYTES];
 	uint64_t begun = make->report->started_unix_ns, from;
 

@@ -14,8 +14,8 @@
 /* The document of a run, sorted; it is made once and belongs to the report. */
 const struct sl_answers *sl_answer_report(struct sl_report *report);
 
-/* The document of one error of one process: index into process->model->ooms. */
-struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index);
+/* The document of one error of one process. */
+struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, const struct sl_oom *oom);
 
 /* The document of a log that was judged; name: of the file, as the title begins. */
 struct sl_answers *sl_answer_log(const struct sl_log *log, const char *name);
@@ -82,7 +82,7 @@ void sl_make_peak(struct sl_make *make, struct sl_answer *answer, struct sl_proc
 		  const struct sl_leak_list_place *leak);
 /* True: the device's peak came later than that of PyTorch's tensors, and half of what was unused then is what they had held. */
 bool sl_make_was_fuller(const struct sl_device_state *device);
-void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t oom);
+void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_oom *oom);
 
 /*
  * holder.c: the variable that holds most of so many bytes of a place.  False: Python knows none, or one of little.
@@ -104,7 +104,7 @@ bool sl_make_fix_kept(struct sl_answer *answer, struct sl_process *process, stru
 
 /* oom.c: out of memory, in each process once, and requests that the program got over. */
 void sl_make_ooms(struct sl_make *make);
-struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index);
+struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, const struct sl_oom *oom);
 /* Which replayed change is the fix. */
 enum sl_make_fix {
 	SL_MAKE_SURE,	/* one with which the program passes */
@@ -121,7 +121,7 @@ bool sl_make_changes(struct sl_answer *answer, const struct sl_process *process,
 /* The effect of a change that the answer has told; false: its replay fails where the program failed. */
 bool sl_make_change(struct sl_answer *answer, const struct sl_process *process, const char *kind);
 /* oom_text.c: the cause of an error that the source proves; false: it proves no cause. */
-bool sl_make_text(struct sl_answer *answer, struct sl_process *process, size_t oom);
+bool sl_make_text(struct sl_answer *answer, struct sl_process *process, const struct sl_oom *oom);
 /* An imperative, where the source proves that the stack evaluates with autograd on.  False: it does not. */
 bool sl_make_no_grad(struct sl_answer *answer, struct sl_process *process, struct sl_stack stack, enum sl_said_as label);
 /* The same as `less`, of a run that passed, where half of the device's peak is activations. */

@@ -1119,10 +1119,9 @@ static void say_tensor(struct error *e)
 	note_weights(e);
 }
 
-struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, size_t index)
+struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_oom *oom = &process->model->ooms.item[index];
-	const struct sl_account *account = &process->accounts[index];
+	const struct sl_account *account = sl_process_account(process, oom);
 	struct error e = {.make = make, .process = process, .oom = oom, .account = account, .story = &account->story};
 	const struct sl_process *first;
 	const char *ranges = ""; /* of the ranges that were open, by stormlog_pair */
@@ -1161,7 +1160,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 		sl_answer_figure(e.answer, "total", "bytes", (double)oom->total_bytes);
 	sl_make_stack(e.answer, process, oom->stack, mark, 3);
 	if (!(full && !account->own_limit && (tell_smaller_card(&e) || tell_uneven_devices(&e)))) {
-		bool proven = full && !sl_oom_got_over(oom) && sl_make_text(e.answer, process, index);
+		bool proven = full && !sl_oom_got_over(oom) && sl_make_text(e.answer, process, oom);
 
 		find_operator(&e);
 		find_holder(&e);
@@ -1185,7 +1184,7 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	tell_once(&e);
 	say_ranks(&e);
 	if (!e.answer->grid.rows)
-		sl_make_full(make, e.answer, process, index);
+		sl_make_full(make, e.answer, process, oom);
 	for (unsigned i = 0; i < oom->pair_count; i++)
 		ranges = sl_answers_text(make->to, "%s%s%s", ranges, i ? ", " : " with ",
 					 sl_defs_text(process->model->defs, oom->pairs[i]));
@@ -1206,17 +1205,24 @@ struct sl_answer *sl_make_error(struct sl_make *make, struct sl_process *process
 	return e.answer;
 }
 
+struct shown {
+	struct sl_process *process;
+	const struct sl_oom *oom;
+	uint64_t unix_ns;
+	unsigned processes, again; /* again: more requests of the same process that failed for the same leak */
+};
+
 /* True: both are one error for a reader: other processes at the same line with the same story, or later ones of one leak. */
-static bool are_alike(struct sl_process *a, size_t i, struct sl_process *b, size_t k)
+static bool are_alike(const struct shown *a, const struct shown *b)
 {
-	const struct sl_account *one = &a->accounts[i], *other = &b->accounts[k];
+	const struct sl_account *one = sl_process_account(a->process, a->oom), *other = sl_process_account(b->process, b->oom);
 
 	if (one->cause != other->cause || one->story.kind != other->story.kind)
 		return false;
-	if (a == b)
+	if (a->process == b->process)
 		return one->story.kind == SL_STORY_GREW || one->story.kind == SL_STORY_WEIGHTS;
-	return sl_place_key(a, a->model->ooms.item[i].stack) == sl_place_key(b, b->model->ooms.item[k].stack) &&
-	       sl_place_key(a, one->story.stack) == sl_place_key(b, other->story.stack);
+	return sl_place_key(a->process, a->oom->stack) == sl_place_key(b->process, b->oom->stack) &&
+	       sl_place_key(a->process, one->story.stack) == sl_place_key(b->process, other->story.stack);
 }
 
 /* Requests that the program got over. */
@@ -1231,13 +1237,6 @@ static void note_retries(struct sl_make *make, uint64_t count, struct sl_process
 					(unsigned long long)count, count == 1 ? "" : "s", SL_ANSWER_SIZE(largest->asked_bytes),
 					line, sl_oom_made_to_fail(largest) ? ", made to fail by --inject-oom" : "");
 }
-
-struct shown {
-	struct sl_process *process;
-	size_t index;
-	uint64_t unix_ns;
-	unsigned processes, again; /* again: more requests of the same process that failed for the same leak */
-};
 
 static int compare_times(const void *a, const void *b)
 {
@@ -1267,7 +1266,7 @@ void sl_make_ooms(struct sl_make *make)
 				if (!cured || oom->asked_bytes > cured->asked_bytes)
 					cured = oom, cured_process = process;
 			} else {
-				*SL_PUSH(&all) = (struct shown){process, k, sl_process_unix(process, oom->time_ns), 1, 0};
+				*SL_PUSH(&all) = (struct shown){process, oom, sl_process_unix(process, oom->time_ns), 1, 0};
 			}
 		}
 	}
@@ -1279,13 +1278,12 @@ void sl_make_ooms(struct sl_make *make)
 		if (!all.item[i].processes)
 			continue;
 		for (size_t k = i + 1; k < all.count; k++)
-			if (all.item[k].processes &&
-			    are_alike(all.item[i].process, all.item[i].index, all.item[k].process, all.item[k].index)) {
+			if (all.item[k].processes && are_alike(&all.item[i], &all.item[k])) {
 				all.item[i].processes += all.item[k].process != all.item[i].process;
 				all.item[i].again += all.item[k].process == all.item[i].process;
 				all.item[k].processes = 0;
 			}
-		answer = sl_make_error(make, all.item[i].process, all.item[i].index);
+		answer = sl_make_error(make, all.item[i].process, all.item[i].oom);
 		if (all.item[i].processes > 1)
 			sl_answer_say(answer, SL_LABEL_NOTE, "%u processes failed there", all.item[i].processes);
 		if (all.item[i].again)

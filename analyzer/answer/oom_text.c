@@ -16,7 +16,6 @@
 struct error {
 	struct sl_answer *answer;
 	struct sl_process *process;
-	size_t index;
 	const struct sl_oom *oom;
 	struct sl_stack_frame frames[SL_STACK_MAX];
 	unsigned count;
@@ -121,10 +120,11 @@ static bool tell_late_zero(struct error *e)
 /* An earlier error came by the same lines, and its memory did not come back. */
 static bool tell_kept_error(struct error *e)
 {
-	const struct sl_oom *first = e->index ? &e->process->model->ooms.item[0] : NULL;
+	const struct sl_oom *first = e->process->model->ooms.item;
 	struct sl_stack_frame keeper;
 
-	if (!first || first->device != e->oom->device || first->torch.allocated_bytes > 2 * e->oom->torch.allocated_bytes ||
+	if (first == e->oom || first->device != e->oom->device ||
+	    first->torch.allocated_bytes > 2 * e->oom->torch.allocated_bytes ||
 	    sl_place_key(e->process, first->stack) != sl_place_key(e->process, e->oom->stack) ||
 	    !sl_source_keeps_error(e->process->report->source, e->process->trace, e->frames, e->count, &keeper))
 		return false;
@@ -155,9 +155,9 @@ static bool tell_queue(struct error *e)
 	return true;
 }
 
-bool sl_make_text(struct sl_answer *answer, struct sl_process *process, size_t index)
+bool sl_make_text(struct sl_answer *answer, struct sl_process *process, const struct sl_oom *oom)
 {
-	struct error e = {answer, process, index, &process->model->ooms.item[index], .count = 0};
+	struct error e = {answer, process, oom, .count = 0};
 
 	if (!process->report->source || !e.oom->torch.used || e.oom->free_bytes == SL_UNKNOWN)
 		return false;

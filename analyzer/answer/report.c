@@ -495,19 +495,19 @@ const struct sl_answers *sl_answer_report(struct sl_report *report)
 	return make.to;
 }
 
-struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, size_t index)
+struct sl_answers *sl_answer_error(struct sl_report *report, struct sl_process *process, const struct sl_oom *oom)
 {
 	struct sl_make make = {.to = sl_answers_new(), .report = report};
 
 	make_title(&make);
-	sl_make_error(&make, process, index);
+	sl_make_error(&make, process, oom);
 	return make.to;
 }
 
 static void describe_error(struct sl_report *report, struct sl_process *process, size_t index)
 {
 	struct sl_make make = {.to = sl_answers_new(), .report = report};
-	const struct sl_answer *answer = sl_make_error(&make, process, index);
+	const struct sl_answer *answer = sl_make_error(&make, process, &process->model->ooms.item[index]);
 	struct sl_account *account = &process->accounts[index];
 
 	account->cause_text = sl_answer_join(answer, answer->headline, SL_LABEL_WHY);
@@ -518,15 +518,12 @@ static void describe_error(struct sl_report *report, struct sl_process *process,
 /* What an error found has its sentences. */
 static void describe_finding(const struct sl_report *report, struct sl_finding *finding)
 {
-	const struct sl_process *process = &report->processes[finding->process];
-	size_t k = 0;
+	const struct sl_account *account = sl_process_account(&report->processes[finding->process], finding->oom);
 
 	if (finding->text)
 		return;
-	while (sl_process_unix(process, process->model->ooms.item[k].time_ns) != finding->unix_ns)
-		k++;
-	finding->text = sl_memory_copy(process->accounts[k].cause_text);
-	finding->advice = process->accounts[k].advice ? sl_memory_copy(process->accounts[k].advice) : NULL;
+	finding->text = sl_memory_copy(account->cause_text);
+	finding->advice = account->advice ? sl_memory_copy(account->advice) : NULL;
 }
 
 void sl_answer_describe(struct sl_report *report)

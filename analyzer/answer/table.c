@@ -282,10 +282,9 @@ static void put_beside(struct sl_answer *answer, const struct sl_account *accoun
 		sl_answer_row_bare(answer, left, "free", NULL);
 }
 
-void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, size_t index)
+void sl_make_full(struct sl_make *make, struct sl_answer *answer, struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_oom *oom = &process->model->ooms.item[index];
-	const struct sl_account *account = &process->accounts[index];
+	const struct sl_account *account = sl_process_account(process, oom);
 	const struct sl_device_state *device = oom->device >= 0 ? process->model->devices[oom->device + 1] : NULL;
 	bool at_peak = device && device->known_peak == oom->live_bytes &&
 		       device->torch_at_peak.allocated_bytes == oom->torch.allocated_bytes,

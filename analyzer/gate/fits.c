@@ -96,12 +96,9 @@ static void judge_driver(struct sl_fits *one, const struct sl_fit_driver *driver
 /* True: the recording's last request may have found no room, but the program got over its errors, as no-oom judges them. */
 static bool went_on(const struct sl_process *process, int device)
 {
-	for (size_t i = 0; i < process->model->ooms.count; i++) {
-		const struct sl_oom *oom = &process->model->ooms.item[i];
-
-		if (oom->device == device && !sl_oom_got_over(oom) && !oom->in_retry)
+	for (const struct sl_oom *oom = NULL; (oom = sl_model_next_failure(process->model, oom));)
+		if (oom->device == device && !oom->in_retry)
 			return false;
-	}
 	return process->model->ooms.count && process->model->ooms_total == process->model->ooms.count;
 }
 

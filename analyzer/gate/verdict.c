@@ -319,12 +319,11 @@ static void check_ooms(struct sl_outcomes *outcomes, struct sl_report *report, c
 		window &= sl_window_shows(process);
 		if (process->model->ooms_total > process->model->ooms.count)
 			unlisted += process->model->ooms_total - process->model->ooms.count;
-		for (size_t k = 0; k < process->model->ooms.count; k++) {
-			const struct sl_oom *oom = &process->model->ooms.item[k];
+		for (const struct sl_oom *oom = NULL; (oom = sl_model_next_failure(process->model, oom));) {
 			const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 			struct sl_outcome *outcome;
 
-			if (sl_oom_got_over(oom) || oom->in_retry || sl_oom_made_to_fail(oom))
+			if (oom->in_retry || sl_oom_made_to_fail(oom))
 				continue;
 			outcome = add(outcomes, "no-oom", SL_LEVEL_CRITICAL, fails, hook ? hook->plain : "out of memory",
 				      "%s found no memory", hook ? hook->plain : "a call");

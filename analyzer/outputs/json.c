@@ -155,20 +155,16 @@ static void put_evidence_of_kept(struct sl_json *j, const struct sl_process *pro
 
 static void put_evidence_of_oom(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
 {
-	for (size_t i = 0; i < process->model->ooms.count; i++) {
-		const struct sl_oom *oom = &process->model->ooms.item[i];
+	const struct sl_oom *oom = finding->oom;
+	const struct sl_account *account = sl_process_account(process, oom);
 
-		if (sl_process_unix(process, oom->time_ns) != finding->unix_ns)
-			continue;
-		sl_json_uint(j, "requested_bytes", oom->asked_bytes);
-		sl_json_known_uint(j, "free_bytes", oom->free_bytes);
-		sl_json_known_uint(j, "total_bytes", oom->total_bytes);
-		sl_json_uint(j, "held_bytes", oom->live_bytes);
-		sl_json_known_uint(j, "cached_bytes", process->accounts[i].cached);
-		sl_json_known_uint(j, "largest_cached_bytes", process->accounts[i].largest_cached);
-		sl_json_known_uint(j, "hidden_bytes", process->accounts[i].hidden);
-		return;
-	}
+	sl_json_uint(j, "requested_bytes", oom->asked_bytes);
+	sl_json_known_uint(j, "free_bytes", oom->free_bytes);
+	sl_json_known_uint(j, "total_bytes", oom->total_bytes);
+	sl_json_uint(j, "held_bytes", oom->live_bytes);
+	sl_json_known_uint(j, "cached_bytes", account->cached);
+	sl_json_known_uint(j, "largest_cached_bytes", account->largest_cached);
+	sl_json_known_uint(j, "hidden_bytes", account->hidden);
 }
 
 static void put_evidence_of_growth(struct sl_json *j, const struct sl_process *process, const struct sl_finding *finding)
@@ -373,7 +369,7 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 /* Writes who held the device at the error, in addition to this process's calls. */
 static void put_account(struct sl_json *j, const struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
+	const struct sl_account *account = sl_process_account(process, oom);
 
 	sl_json_string(j, "cause", sl_account_cause(account));
 	sl_json_string(j, "operator", account->ran ? account->ran->name : NULL);
@@ -395,7 +391,7 @@ static void put_oom(struct sl_json *j, struct sl_json_frames *frames, struct sl_
 {
 	static const char *const scopes[] = {"vram", "host", "address_space", "context", "code"};
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
-	const struct sl_account *account = &process->accounts[oom - process->model->ooms.item];
+	const struct sl_account *account = sl_process_account(process, oom);
 	char bundle[4096];
 
 	sl_json_object(j, NULL);

@@ -26,7 +26,7 @@ static void put_account(struct sl_json *j, const struct writer *w)
 	char *text = NULL, *rest;
 	size_t length;
 	FILE *memory = sl_memory_must(open_memstream(&text, &length));
-	struct sl_answers *answers = sl_answer_error(w->report, w->process, (size_t)(w->oom - w->process->model->ooms.item));
+	struct sl_answers *answers = sl_answer_error(w->report, w->process, w->oom);
 
 	sl_face_terminal(answers, memory, &style);
 	sl_answers_free(answers);
@@ -148,7 +148,7 @@ static const char *range_of(const struct sl_process *process, const struct sl_oo
 static bool write_bundle(struct sl_report *report, struct sl_process *process, const struct sl_oom *oom,
 			 const struct sl_session *session, const char *folder, size_t before, struct sl_arena *arena)
 {
-	struct writer writer = {report, process, oom, &process->accounts[oom - process->model->ooms.item]};
+	struct writer writer = {report, process, oom, sl_process_account(process, oom)};
 	const struct sl_bundle_file owners = {"live_blocks.json", put_owners, &writer};
 	const struct sl_hook *hook = sl_header_hook(process->model->header, oom->api);
 	int64_t when = (int64_t)sl_process_unix(process, oom->time_ns);
@@ -190,8 +190,8 @@ static void forget(struct sl_report *report, size_t removed)
 	uint64_t *times = sl_bundle_times(report, &count);
 
 	removed = removed < count ? removed : count;
-	for (unsigned i = 0; i < report->process_count && removed; i++)
-		report->processes[i].bundles_kept_ns = times[removed - 1] + 1;
+	if (removed)
+		report->bundles_kept_ns = times[removed - 1] + 1;
 	free(times);
 }
 
@@ -207,11 +207,7 @@ static bool write_all(struct sl_report *report, const char *path)
 		struct sl_session session = {0};
 		unsigned count = 0;
 
-		for (size_t k = 0; k < process->model->ooms.count && fine; k++) {
-			const struct sl_oom *oom = &process->model->ooms.item[k];
-
-			if (!sl_bundle_is_of(process, k))
-				continue;
+		for (const struct sl_oom *oom = NULL; fine && (oom = sl_bundle_next(process, oom));) {
 			if (!made)
 				fine = made = !mkdir(path, 0700) || errno == EEXIST;
 			if (!count++)

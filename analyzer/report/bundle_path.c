@@ -23,11 +23,16 @@ const char *sl_bundle_reason(const struct sl_oom *oom)
 	return oom->reported_by_torch ? "torch.cuda.OutOfMemoryError" : "message_pattern:out of memory";
 }
 
-bool sl_bundle_is_of(const struct sl_process *process, size_t at)
+const struct sl_oom *sl_bundle_next(const struct sl_process *process, const struct sl_oom *oom)
 {
-	const struct sl_oom *oom = &process->model->ooms.item[at];
+	const struct sl_model *model = process->model;
 
-	return oom->group == at && sl_process_unix(process, oom->time_ns) >= process->bundles_from_ns;
+	for (size_t i = oom ? (size_t)(oom - model->ooms.item) + 1 : 0; i < model->ooms.count; i++) {
+		oom = &model->ooms.item[i];
+		if (oom->group == i && sl_process_unix(process, oom->time_ns) >= process->report->bundles_from_ns)
+			return oom;
+	}
+	return NULL;
 }
 
 uint64_t *sl_bundle_times(const struct sl_report *report, size_t *count)
@@ -35,10 +40,8 @@ uint64_t *sl_bundle_times(const struct sl_report *report, size_t *count)
 	SL_VECTOR(uint64_t) times = {0};
 
 	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].model->ooms.count; k++)
-			if (sl_bundle_is_of(&report->processes[i], k))
-				*SL_PUSH(&times) =
-					sl_process_unix(&report->processes[i], report->processes[i].model->ooms.item[k].time_ns);
+		for (const struct sl_oom *oom = NULL; (oom = sl_bundle_next(&report->processes[i], oom));)
+			*SL_PUSH(&times) = sl_process_unix(&report->processes[i], oom->time_ns);
 	if (times.count)
 		qsort(times.item, times.count, sizeof(*times.item), sl_stats_by_number);
 	*count = times.count;
@@ -53,7 +56,7 @@ static int64_t second_of(const struct sl_process *process, const struct sl_oom *
 
 bool sl_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size)
 {
-	const struct sl_oom *all = process->model->ooms.item, *first = &all[oom->group];
+	const struct sl_oom *first = &process->model->ooms.item[oom->group], *one = NULL;
 	const char *backend = sl_bundle_backend(process, first);
 	int64_t second = second_of(process, first);
 	unsigned number = 1;
@@ -61,11 +64,10 @@ bool sl_bundle_path(const struct sl_process *process, const struct sl_oom *oom, 
 	char utc[32];
 	struct tm tm;
 
-	if (!sl_bundle_is_of(process, oom->group) || sl_process_unix(process, first->time_ns) < process->bundles_kept_ns)
+	while ((one = sl_bundle_next(process, one)) && one < first)
+		number += second_of(process, one) == second && !strcmp(sl_bundle_backend(process, one), backend);
+	if (one != first || sl_process_unix(process, first->time_ns) < process->report->bundles_kept_ns)
 		return false;
-	for (uint32_t i = 0; i < oom->group; i++)
-		number += sl_bundle_is_of(process, i) && second_of(process, &all[i]) == second &&
-			  !strcmp(sl_bundle_backend(process, &all[i]), backend);
 	gmtime_r(&s, &tm);
 	strftime(utc, sizeof(utc), "%Y%m%dT%H%M%SZ", &tm);
 	snprintf(path, size, "oom/oom_dump_%s_%lld_%s_%u", utc, (long long)process->trace->header.pid, backend, number);

@@ -6,8 +6,11 @@
 /* Path of the bundle of an out-of-memory error inside analysis/, in a buffer of PATH_MAX; false: it has none. */
 bool sl_bundle_path(const struct sl_process *process, const struct sl_oom *oom, char *path, size_t size);
 
-/* True: a bundle is written of the error `at` of the process: it is the first of its attempts, and among the newest errors. */
-bool sl_bundle_is_of(const struct sl_process *process, size_t at);
+/*
+ * The next error of which a bundle is written, after `oom` (NULL: the first of all): it is the first of its attempts, and among
+ * the newest of the run.  NULL: none is left.
+ */
+const struct sl_oom *sl_bundle_next(const struct sl_process *process, const struct sl_oom *oom);
 
 /* When the errors of the run were of which bundles are written, rising, in Unix time; the caller frees them. */
 uint64_t *sl_bundle_times(const struct sl_report *report, size_t *count);

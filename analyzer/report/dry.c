@@ -296,11 +296,10 @@ enum sl_refuser sl_dry_refused(const struct sl_report *report)
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_model *model = report->processes[i].model;
 
-		for (size_t k = 0; k < model->ooms.count; k++) {
-			const struct sl_oom *oom = &model->ooms.item[k];
+		for (const struct sl_oom *oom = NULL; (oom = sl_model_next_failure(model, oom));) {
 			enum sl_refuser by = sl_refuser_of(&report->processes[i], oom);
 
-			if (sl_oom_got_over(oom) || oom->in_retry)
+			if (oom->in_retry)
 				continue;
 			if (!sl_refuser_words(by))
 				return by;

@@ -256,6 +256,7 @@ struct sl_finding {
 		const struct sl_leak_line *leak_line;
 		const struct sl_leak *leak;
 		const struct sl_growth *growth;
+		const struct sl_oom *oom; /* of the family `oom` */
 		const struct sl_heuristics *course;
 		const char *name; /* static, or of the model */
 		enum sl_hidden_by by;
@@ -299,12 +300,8 @@ struct sl_process {
 	unsigned measured, unmeasured; /* places that may keep something and were measured for it, or were too many */
 	struct sl_iterations iterations;
 	SL_VECTOR(struct sl_heuristics) heuristics; /* one per device */
-	/* Errors before it (Unix) have no bundle, because of the limit on their number. */
-	uint64_t bundles_from_ns;
-	/* The same because of the limit on bytes, known only after they are written. */
-	uint64_t bundles_kept_ns;
-	struct sl_changes *changes;  /* what would have let it fit; NULL: not asked; analyses/would_fit.c */
-	struct sl_account *accounts; /* one for each error of model->ooms, NULL: no errors; analyses/oom.c */
+	struct sl_changes *changes;		    /* what would have let it fit; NULL: not asked; analyses/would_fit.c */
+	struct sl_account *accounts;		    /* one for each error of model->ooms, NULL: no errors; analyses/oom.c */
 	unsigned
 		/* Index of the first rank that does the same; SL_ALIKE_UNKNOWN: none, or too few to tell; analyses/ranks.c. */
 		alike;
@@ -410,6 +407,10 @@ struct sl_report {
 	unsigned damage_lines;		       /* the first so many warnings, which all verbs print: damage, and a newer agent */
 	SL_VECTOR(struct sl_finding) findings; /* most severe first */
 	struct sl_skew skew;
+	/* Errors before it (Unix) have no bundle, because of the limit on their number. */
+	uint64_t bundles_from_ns;
+	/* The same because of the limit on bytes, known only after they are written. */
+	uint64_t bundles_kept_ns;
 	struct sl_symbols *symbols;
 	struct sl_answers *answers;	/* answer/answer.h, made when first asked for (answer/make.h); the report's */
 	struct sl_source *source;	/* source/source.h, and the report's; NULL: no source may be read */
@@ -469,6 +470,11 @@ static inline bool sl_process_lacked_room(const struct sl_process *process)
 	return sl_report_lacked_room(process->model, process->trace);
 }
 
+/* What led to an error of the process. */
+static inline struct sl_account *sl_process_account(const struct sl_process *process, const struct sl_oom *oom)
+{
+	return &process->accounts[oom - process->model->ooms.item];
+}
 /* The first error by the clock that a process, or any of the run, did not survive, else the first of all; NULL: no error. */
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);

@@ -35,7 +35,7 @@ WITHOUT = {
                  "site_course site_course_capacity site_mask label_ids last_collective threads in_use in_use_max in_use_max_before item in_ranges ranged "
                  "ranged_sum recent held_bytes held_max in_use_crests held_crests looks oom_event called_ids called_parts variable_ids look look_bytes look_named look_among told_bytes told_ns traffic_ids costs sought born born_named born_named_ids tensors tensor_ids tensor_places tensor_count paired_ids entry entry_context makers": READING,
                  "lives lives_capacity stays passes": ALONE, "rows devices apis timeline": APART},
-    "sl_process": {"trace model": APART, "measured unmeasured": READING, "report parent symbols places roles image bundles_from_ns bundles_kept_ns changes accounts alike": LATER},
+    "sl_process": {"trace model": APART, "measured unmeasured": READING, "report parent symbols places roles image changes accounts alike": LATER},
 }
 
 

@@ -33,6 +33,21 @@ bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site)
 	return sl_model_is_on_device(site) && !(device && device->torch.used && sl_model_is_cache(sl_model_library(model, site)));
 }
 
+const struct sl_oom *sl_model_ended_by(const struct sl_model *model)
+{
+	const struct sl_oom *last = model->ooms.count ? &model->ooms.item[model->ooms.count - 1] : NULL;
+
+	return last && !sl_oom_got_over(last) ? last : NULL;
+}
+
+const struct sl_oom *sl_model_next_failure(const struct sl_model *model, const struct sl_oom *oom)
+{
+	for (size_t i = oom ? (size_t)(oom - model->ooms.item) + 1 : 0; i < model->ooms.count; i++)
+		if (!sl_oom_got_over(&model->ooms.item[i]))
+			return &model->ooms.item[i];
+	return NULL;
+}
+
 const struct sl_site *sl_model_site_of(const struct sl_model *model, const struct sl_track *track)
 {
 	for (size_t i = 0; i < model->sites.count; i++)

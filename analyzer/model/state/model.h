@@ -801,11 +801,10 @@ static inline const struct sl_physical *sl_vmm_physical(const struct sl_vmm *vmm
 	return vmm->physical.item;
 }
 
-/* True: the last out-of-memory error is one that the program did not get over. */
-static inline bool sl_model_ended_by_error(const struct sl_model *model)
-{
-	return model->ooms.count && !sl_oom_got_over(&model->ooms.item[model->ooms.count - 1]);
-}
+/* The last out-of-memory error, where the program did not get over it; else NULL. */
+const struct sl_oom *sl_model_ended_by(const struct sl_model *model);
+/* The next error that the program did not get over, after `oom` (NULL: the first of all).  NULL: none is left. */
+const struct sl_oom *sl_model_next_failure(const struct sl_model *model, const struct sl_oom *oom);
 
 /*
  * An index of the entries of a table by their context, for programs that make and drop many contexts beside many live blocks.  Most
