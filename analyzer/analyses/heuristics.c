@@ -12,7 +12,6 @@
 #include "analyzer/analyses/leak_windows.h"
 #include "analyzer/base/amounts.h"
 #include "analyzer/base/format.h"
-#include "analyzer/base/memory.h"
 #include "analyzer/base/stats.h"
 #include "analyzer/model/counts/tracks.h"
 #include "analyzer/report/report.h"
@@ -122,23 +121,20 @@ static void process(struct sl_process *process)
 	}
 }
 
-/*
- * For each process, true when another finding names the growth, or the user did: a label's growth, a leak, also a suppressed one,
- * a cache that fills.  The caller frees it.
- */
-static bool *take_named(const struct sl_report *report)
+/* True: another finding names the growth, or the user did: a label's growth, a leak, also a suppressed one, a cache that fills. */
+static bool is_named(const struct sl_report *report, unsigned process)
 {
 	static const enum sl_found kinds[] = {SL_FOUND_leak_kept,	SL_FOUND_leak_growing,	    SL_FOUND_label_growing,
 					      SL_FOUND_memory_filling,	SL_FOUND_memory_only_taken, SL_FOUND_memory_collected,
 					      SL_FOUND_memory_kept_late};
-	bool *named = sl_memory_must(calloc(report->process_count + 1, sizeof(*named)));
+	const struct sl_process *p = &report->processes[process];
+	bool named = false;
 
 	for (size_t i = 0; i < report->findings.count; i++)
-		for (size_t k = 0; k < SL_COUNT(kinds) && report->findings.item[i].process >= 0; k++)
-			named[report->findings.item[i].process] |= report->findings.item[i].kind == kinds[k];
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].leaks_by_line.count; k++)
-			named[i] |= report->processes[i].leaks_by_line.item[k].verdict == SL_KEPT_MEANT;
+		for (size_t k = 0; k < SL_COUNT(kinds) && report->findings.item[i].process == (int)process; k++)
+			named |= report->findings.item[i].kind == kinds[k];
+	for (size_t k = 0; k < p->leaks_by_line.count; k++)
+		named |= p->leaks_by_line.item[k].verdict == SL_KEPT_MEANT;
 	return named;
 }
 
@@ -163,14 +159,12 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 						    .count = rises});
 }
 
-static void run(struct sl_report *report)
+static void find_in_process(struct sl_report *report, unsigned index)
 {
-	bool *named = take_named(report);
+	const struct sl_process *p = &report->processes[index];
 
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (size_t k = 0; k < report->processes[i].heuristics.count && !named[i]; k++)
-			find_rising(report, i, &report->processes[i].heuristics.item[k]);
-	free(named);
+	for (size_t k = 0; k < p->heuristics.count && !is_named(report, index); k++)
+		find_rising(report, index, &p->heuristics.item[k]);
 }
 
-const struct sl_analysis sl_analysis_heuristics = {.name = "heuristics", .process = process, .run = run};
+const struct sl_analysis sl_analysis_heuristics = {.name = "heuristics", .process = process, .find_in_process = find_in_process};

@@ -559,7 +559,7 @@ static void add_kept(struct sl_process *process)
 	for (size_t i = 0; i < process->leaks_by_line.count && process->leaks_by_line.item[i].verdict == SL_KEPT_GROWING; i++) {
 		const struct sl_leak_line *leak_line = &process->leaks_by_line.item[i];
 		const struct sl_track *track = leak_line->track;
-		const struct sl_site *site = sl_model_site_of(process->model, track);
+		const struct sl_site *site = sl_model_site_of(process->model, track, NULL);
 		bool left = counts(track->kind);
 
 		if (track->kind >= SL_KIND_COUNT || leak_line->blocks <= (left ? leak_line->left_blocks : 0))

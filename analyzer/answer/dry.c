@@ -133,7 +133,7 @@ static bool make_server(struct sl_make *make)
 
 	if (!sl_server_of(make->report, &server) || sl_dry_ran_out(make->report))
 		return false;
-	if (!server.up && !(server.sized && server.needs > server.cache) && sl_make_has_ended(make->report, SL_ENDED_RUNNING))
+	if (!server.up && !(server.sized && server.needs > server.cache) && sl_report_has_ended(make->report, SL_ENDED_RUNNING))
 		return false; /* it may still start */
 	sure = server.sized && server.needs <= server.cache_low;
 	answer = sl_answer_add(make->to,
@@ -195,7 +195,7 @@ static void say_reads(struct sl_make *make, struct sl_answer *answer)
 
 static void say_ran(const struct sl_report *report, struct sl_answer *answer)
 {
-	const char *why = sl_dry_unfinished(report), *until = sl_dry_until(report), *end = sl_dry_end_of_run(report);
+	const char *why = sl_dry_unfinished(report), *until = sl_dry_until(report), *end = sl_dry_noted(report, "dry.end");
 	char text[400];
 
 	if (end)
@@ -226,7 +226,7 @@ void sl_make_dry(struct sl_make *make)
 		return;
 	if (!card || sl_dry_ran_out(report) || !sl_dry_need(report, &need) || !need.job)
 		return;
-	cut = why && !sl_dry_end_of_run(report);
+	cut = why && !sl_dry_noted(report, "dry.end");
 	depends = sl_dry_depends(&need);
 	early = sl_dry_early(report, &read);
 	shape = sl_dry_shape(report, &size);

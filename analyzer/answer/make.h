@@ -145,7 +145,6 @@ void sl_make_windows(struct sl_make *make);
 /* Notes of those that do the same. */
 void sl_make_ranks(struct sl_make *make);
 /* ok.c: nothing went wrong. */
-bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how); /* true: one of its processes did */
 void sl_make_ok(struct sl_make *make);
 /* True: a part of the recording is missing, so that each figure is a least. */
 bool sl_make_is_damaged(struct sl_make *make);

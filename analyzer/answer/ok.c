@@ -9,14 +9,6 @@
 
 #define MANAGED_PART 20 /* managed memory is told if it is at least one of so many parts of the peak */
 
-bool sl_make_has_ended(const struct sl_report *report, enum sl_ended how)
-{
-	for (unsigned i = 0; i < report->process_count; i++)
-		if (report->processes[i].model->recording.follows_process && sl_trace_ended(report->processes[i].trace) == how)
-			return true;
-	return false;
-}
-
 /* True: a runtime did not accept the driver, and so refused every call. */
 static bool was_refused(const struct sl_report *report, uint64_t *failed)
 {
@@ -71,21 +63,6 @@ static void note_others(struct sl_make *make, struct sl_answer *answer)
 	}
 }
 
-/* Managed memory is on a device or the host, so it is no part of what a device held. */
-static uint64_t most_managed(const struct sl_report *report, const struct sl_process **process)
-{
-	uint64_t max_bytes = 0;
-
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (int slot = 0; slot <= SL_DEVICES_MAX; slot++) {
-			uint64_t bytes = sl_model_row(report->processes[i].model, SL_KIND_managed, slot)->peak_bytes;
-
-			*process = bytes > max_bytes ? &report->processes[i] : *process;
-			max_bytes = bytes > max_bytes ? bytes : max_bytes;
-		}
-	return max_bytes;
-}
-
 static void see_damage(void *damage, bool damaged, const char *subject, const char *message)
 {
 	*(bool *)damage |= damaged;
@@ -105,7 +82,8 @@ void sl_make_ok(struct sl_make *make)
 	struct sl_process *process = sl_devices_fullest_process(report);
 	const struct sl_device_state *device = process ? sl_devices_fullest(process) : NULL;
 	const struct sl_process *with = NULL;
-	uint64_t failed, managed = most_managed(report, &with);
+	const struct sl_row *managed = sl_devices_largest_row(report, SL_KIND_managed, &with);
+	uint64_t failed;
 	const char *read = sl_make_is_damaged(make) ? ", in what was read" : "";
 	struct sl_answer *answer;
 
@@ -117,7 +95,7 @@ void sl_make_ok(struct sl_make *make)
 		sl_answer_next(answer, "a check of this machine and job", "stormlog-run --check -- COMMAND");
 		return;
 	}
-	if (sl_make_has_ended(report, SL_ENDED_RUNNING)) {
+	if (sl_report_has_ended(report, SL_ENDED_RUNNING)) {
 		answer = sl_answer_add(make->to, SL_WORD_RUNNING, "run.ok");
 		sl_answer_headline(answer, "no %s and no leak so far", make->retried ? "request that ended it" : "failed request");
 	} else if (!process && !managed && !make->retried) {
@@ -127,7 +105,7 @@ void sl_make_ok(struct sl_make *make)
 		answer = sl_answer_add(make->to, SL_WORD_OK, "run.ok");
 		sl_answer_headline(answer, "no leak, %s%s%s",
 				   make->retried ? "and the program got over each failed request" : "no failed request",
-				   sl_make_has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "", read);
+				   sl_report_has_ended(report, SL_ENDED_KILLED) ? ", until it was killed" : "", read);
 	}
 	if (process && device) {
 		answer->process = (int)(process - report->processes);
@@ -138,12 +116,13 @@ void sl_make_ok(struct sl_make *make)
 		if (!answer->label[SL_LABEL_LESS].count)
 			sl_make_no_grad_at_peak(answer, process, device);
 	}
-	if (!process || sl_make_has_ended(report, SL_ENDED_KILLED))
+	if (!process || sl_report_has_ended(report, SL_ENDED_KILLED))
 		note_host(make, answer);
 	note_others(make, answer);
-	if (managed * MANAGED_PART > (device ? device->known_peak : 0))
+	/* it is on a device or the host, so it is no part of what a device held */
+	if (managed && managed->peak_bytes * MANAGED_PART > (device ? device->known_peak : 0))
 		sl_answer_say(answer, SL_LABEL_NOTE, "%s held %s of managed memory at most, on a device or the host", SL_WHO(with),
-			      SL_ANSWER_SIZE(managed));
+			      SL_ANSWER_SIZE(managed->peak_bytes));
 	if (make->retried)
 		sl_answer_say(answer, SL_LABEL_NOTE, "%s", make->retried);
 	make->retried = NULL;

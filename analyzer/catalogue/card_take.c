@@ -96,7 +96,7 @@ static void take_identity(struct sl_card *card, const struct sl_report *report)
 
 static void take_figures(struct sl_card *card, const struct sl_report *report)
 {
-	int64_t world = 0;
+	int64_t world = sl_report_world(report);
 	uint64_t events;
 
 	card->lost = or_minus_one(sl_missing_events(report, &events));
@@ -112,11 +112,10 @@ static void take_figures(struct sl_card *card, const struct sl_report *report)
 						  .rank = process->trace->header.rank,
 						  .bundle = process->model->ooms_total > 0};
 
-		world = process->trace->header.world_size > world ? process->trace->header.world_size : world;
 		card->ooms += (int64_t)process->model->ooms_total;
 		sl_card_add_session(card, &session);
 	}
-	card->ranks = world ? world : report->process_count;
+	card->ranks = world > 0 ? world : report->process_count;
 	for (size_t i = 0; i < report->findings.count; i++)
 		card->findings += strcmp(report->findings.item[i].severity, "info") != 0;
 	if (report->findings.count) {

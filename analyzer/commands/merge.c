@@ -55,15 +55,11 @@ static int write_merged(struct sl_telemetry *t, const char *folder, bool json, b
 static int add_native(struct sl_telemetry *t, struct sl_report *report, char **paths, unsigned count, bool *lacks)
 {
 	const struct sl_pipeline_options options = {0};
-	struct sl_session *sessions;
 	int status = sl_native_open(report, paths, count, &options);
 
 	if (status != SL_EXIT_FINE)
 		return status;
-	sessions = sl_sessions_all(report, &t->arena);
-	for (unsigned i = 0; i < report->process_count; i++)
-		sl_telemetry_add_session(t, &sessions[i]);
-	free(sessions);
+	sl_sessions_add(report, t);
 	for (size_t i = 0; i < report->images.empty.count; i++)
 		sl_escape_print(stderr, "stormlog-analyze: %s: " SL_ABSENT_EMPTY "\n", report->images.empty.item[i]);
 	*lacks = sl_missing_unreadable(report) || sl_images_lacks(&report->images) || report->images.empty.count;

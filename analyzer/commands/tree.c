@@ -433,18 +433,12 @@ static bool take(void *context, int option, const char *value)
 /* Finds when a process held most of one kind of memory.  False: none ever did, which was printed. */
 static bool find_peak_of_kind(const struct sl_report *report, unsigned kind, uint64_t *unix_ns)
 {
-	uint64_t max_peak = 0;
+	const struct sl_process *process;
+	const struct sl_row *row = sl_devices_largest_row(report, kind, &process);
 
-	for (unsigned i = 0; i < report->process_count; i++)
-		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
-			const struct sl_row *row = sl_model_row(report->processes[i].model, kind, d);
-
-			if (row->peak_bytes <= max_peak)
-				continue;
-			max_peak = row->peak_bytes;
-			*unix_ns = sl_process_unix(&report->processes[i], row->peak_at_ns);
-		}
-	return max_peak || sl_command_fail(false, "no memory of kind %s was ever held", sl_event_kinds[kind].name);
+	if (row)
+		*unix_ns = sl_process_unix(process, row->peak_at_ns);
+	return row || sl_command_fail(false, "no memory of kind %s was ever held", sl_event_kinds[kind].name);
 }
 
 /* Prepares the second replay, to an instant or over spans.  False: there is no such moment, which was printed. */

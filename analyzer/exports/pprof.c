@@ -157,7 +157,7 @@ static bool write_gzip(const struct sl_proto *proto, FILE *out)
 static bool run(struct sl_export_job *job)
 {
 	struct profile profile = {0};
-	uint64_t ended = job->merge->begin_ns;
+	uint64_t ended = job->merge->begin_ns, bytes;
 	bool fine;
 
 	sl_export_replay(job->merge);
@@ -172,9 +172,9 @@ static bool run(struct sl_export_job *job)
 		uint64_t end = sl_process_unix(&p->process, p->process.model->now_ns);
 
 		ended = end > ended ? end : ended;
-		for (size_t k = 0; k < p->process.model->sites.count; k++)
-			if (sl_owners_shows(&p->process, &p->process.model->sites.item[k]))
-				put_site(&profile, p, &p->process.model->sites.item[k]);
+		for (const struct sl_site *site = NULL;
+		     (site = sl_owners_next(&p->process, SL_DEVICE_ANY, SL_WEIGH_ANY, site, &bytes));)
+			put_site(&profile, p, site);
 	}
 	sl_proto_uint(&profile.proto, TIME, job->merge->begin_ns);
 	sl_proto_uint(&profile.proto, DURATION, ended - job->merge->begin_ns);

@@ -185,17 +185,14 @@ static void put_memory(struct base *base, const struct sl_merge_process *p, sqli
 static void put_sites(struct base *base, struct sl_merge_process *p, sqlite3_stmt *sites)
 {
 	const struct sl_model *model = p->process.model;
+	uint64_t bytes;
 
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		if (sl_owners_shows(&p->process, site))
-			insert(base, sites, "iitntiiiii", (int64_t)p->index,
-			       (int64_t)sl_merge_where(base->job->merge, p, site->stack), sl_event_kinds[site->kind].name,
-			       (int64_t)site->device, site->label ? sl_defs_text(model->defs, site->label) : NULL,
-			       (int64_t)sl_model_site_at_peak(model, site), (int64_t)site->live_bytes, (int64_t)site->live_blocks,
-			       (int64_t)site->total_bytes, (int64_t)site->total_blocks);
-	}
+	for (const struct sl_site *site = NULL; (site = sl_owners_next(&p->process, SL_DEVICE_ANY, SL_WEIGH_ANY, site, &bytes));)
+		insert(base, sites, "iitntiiiii", (int64_t)p->index, (int64_t)sl_merge_where(base->job->merge, p, site->stack),
+		       sl_event_kinds[site->kind].name, (int64_t)site->device,
+		       site->label ? sl_defs_text(model->defs, site->label) : NULL, (int64_t)sl_model_site_at_peak(model, site),
+		       (int64_t)site->live_bytes, (int64_t)site->live_blocks, (int64_t)site->total_bytes,
+		       (int64_t)site->total_blocks);
 }
 
 static void put_places(struct base *base, struct sl_merge_process *p, sqlite3_stmt *places, sqlite3_stmt *frames)

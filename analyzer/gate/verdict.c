@@ -391,7 +391,7 @@ static void check_fits(struct sl_outcomes *outcomes, struct sl_report *report, u
 /* A dry run that stormlog ended where its memory had settled tells of its first steps only; a process that failed, of less. */
 static void check_dry(struct sl_outcomes *outcomes, struct sl_report *report, const struct sl_limits *limits)
 {
-	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = sl_dry_end_of_run(report);
+	const char *card = sl_dry_report(report), *why = sl_dry_unfinished(report), *end = sl_dry_noted(report, "dry.end");
 	struct sl_serving server;
 	struct sl_dry_need need;
 	struct sl_dry_read read;

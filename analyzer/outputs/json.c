@@ -332,15 +332,11 @@ void sl_json_device(struct sl_json *j, const struct sl_report *report, const str
 static void put_run(struct sl_json *j, const struct sl_report *report)
 {
 	const struct sl_header *first = report->process_count ? &report->processes[0].trace->header : NULL;
-	int64_t world = -1;
 
-	for (unsigned i = 0; i < report->process_count; i++)
-		if (report->processes[i].trace->header.world_size > world)
-			world = report->processes[i].trace->header.world_size;
 	sl_json_object(j, "run");
 	sl_json_string(j, "id", first ? first->run_id : NULL);
 	sl_json_string(j, "job_id", first ? first->job_id : NULL);
-	sl_json_known(j, "world_size", world);
+	sl_json_known(j, "world_size", sl_report_world(report));
 	sl_json_string(j, "tag", first ? first->tag : NULL);
 	put_dry(j, report);
 	sl_json_object(j, "metadata");

@@ -106,6 +106,22 @@ struct sl_process *sl_devices_fullest_process(const struct sl_report *report)
 	return found;
 }
 
+const struct sl_row *sl_devices_largest_row(const struct sl_report *report, unsigned kind, const struct sl_process **process)
+{
+	const struct sl_row *largest = NULL;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		for (unsigned d = 0; d <= SL_DEVICES_MAX; d++) {
+			const struct sl_row *row = sl_model_row(report->processes[i].model, kind, d);
+
+			if (row->peak_bytes <= (largest ? largest->peak_bytes : 0))
+				continue;
+			largest = row;
+			*process = &report->processes[i];
+		}
+	return largest;
+}
+
 /* names: of host and device -> index + 1 */
 static struct sl_shared_device *shared_of(struct sl_report *report, struct sl_map *names, const char *host,
 					  const struct sl_device *def, int ordinal)

@@ -30,6 +30,8 @@ uint64_t sl_devices_tensors_peak(const struct sl_process *process);
 uint64_t sl_devices_peak(const struct sl_process *process);
 /* The process that held most on one device; NULL: none held anything. */
 struct sl_process *sl_devices_fullest_process(const struct sl_report *report);
+/* The figures of the process that held most of one kind on one device or the host; NULL: it was never held. */
+const struct sl_row *sl_devices_largest_row(const struct sl_report *report, unsigned kind, const struct sl_process **process);
 
 /*
  * An estimate of what is lost because the device gives memory in units of 2 MiB, over the blocks that lived when each process's

@@ -198,13 +198,15 @@ static const char *read_variable(const struct sl_header *header, const char *var
 	return NULL;
 }
 
-const char *sl_dry_end_of_run(const struct sl_report *report)
+const char *sl_dry_noted(const struct sl_report *report, const char *key)
 {
-	const char *end = NULL;
+	for (unsigned i = 0; i < report->process_count; i++) {
+		const struct sl_metadata *entry = sl_defs_metadata(report->processes[i].model->defs, key);
 
-	for (unsigned i = 0; !end && i < report->process_count; i++)
-		end = sl_dry_end(&report->processes[i]);
-	return end;
+		if (entry && entry->value)
+			return entry->value;
+	}
+	return NULL;
 }
 
 /* --steps; 0: none was given. */
@@ -406,6 +408,7 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 	};
 	static char ended[400];
 	enum sl_ended worst = SL_ENDED_COMPLETED, one;
+	const char *refused;
 
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *process = &report->processes[i];
@@ -421,15 +424,11 @@ const char *sl_dry_unfinished(const struct sl_report *report)
 		one = sl_trace_ended(process->trace);
 		worst = one < worst ? one : worst;
 	}
-	for (unsigned i = 0; worst == SL_ENDED_FAILED && i < report->process_count; i++) {
-		const struct sl_metadata *entry = sl_defs_metadata(report->processes[i].model->defs, "dry.refused");
-
-		if (!entry || !entry->value)
-			continue;
-		snprintf(ended, sizeof(ended), "it must not write %s: --allow-writes DIR opens a folder", entry->value);
-		return ended;
-	}
-	return ends[worst];
+	refused = worst == SL_ENDED_FAILED ? sl_dry_noted(report, "dry.refused") : NULL;
+	if (!refused)
+		return ends[worst];
+	snprintf(ended, sizeof(ended), "it must not write %s: --allow-writes DIR opens a folder", refused);
+	return ended;
 }
 
 bool sl_dry_unanswered(const struct sl_report *report)

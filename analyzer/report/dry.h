@@ -95,7 +95,8 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size);
 
 /* "the first 20 steps fit; ...": the dry run ended the job, and this is what it saw; NULL: it did not. */
 const char *sl_dry_end(const struct sl_process *process);
-const char *sl_dry_end_of_run(const struct sl_report *report); /* of the first process that has one */
+/* What the first process of the run that noted something noted under the key, as "dry.end"; NULL: none did. */
+const char *sl_dry_noted(const struct sl_report *report, const char *key);
 
 /* What a server printed when it was up, after which the launcher ended it; NULL: it was not ended so. */
 const char *sl_dry_until(const struct sl_report *report);

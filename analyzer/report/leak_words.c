@@ -49,7 +49,7 @@ const char *sl_leak_words_noun(unsigned kind, bool many)
 /* True: a pool reported its blocks itself, and called them something. */
 static bool is_told(const struct sl_process *process, const struct sl_track *track)
 {
-	const struct sl_site *site = track->kind == SL_KIND_block ? sl_model_site_of(process->model, track) : NULL;
+	const struct sl_site *site = track->kind == SL_KIND_block ? sl_model_site_of(process->model, track, NULL) : NULL;
 	const struct sl_hook *hook = site ? sl_header_hook(process->model->header, site->api) : NULL;
 
 	return hook && !strcmp(hook->plain, "stormlog_block");
@@ -80,12 +80,9 @@ static unsigned threads_at(const struct sl_model *model, const struct sl_track *
 	uint8_t *seen = sl_memory_must(calloc(UINT16_MAX + 1, 1));
 	unsigned count = 0;
 
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-
-		if (&model->tracks.item[site->track] == track && !seen[(uint16_t)site->thread])
+	for (const struct sl_site *site = NULL; (site = sl_model_site_of(model, track, site));)
+		if (!seen[(uint16_t)site->thread])
 			seen[(uint16_t)site->thread] = 1, count++;
-	}
 	free(seen);
 	return count;
 }
@@ -303,22 +300,19 @@ struct keeper {
 
 static struct keeper keeper_of(const struct sl_model *model, const struct sl_leak_line *line)
 {
+	const struct sl_site *site = NULL;
 	struct keeper keeper = {0};
 	uint64_t max_live = 0;
 
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
-		uint64_t live = &model->tracks.item[site->track] == line->track ? kept_of(model, line, site) : 0;
+	while ((site = sl_model_site_of(model, line->track, site))) {
+		uint64_t live = kept_of(model, line, site);
 
 		keeper.thread = live > max_live ? site->thread : keeper.thread;
 		max_live = live > max_live ? live : max_live;
 	}
-	for (size_t i = 0; i < model->sites.count; i++) {
-		const struct sl_site *site = &model->sites.item[i];
+	while ((site = sl_model_site_of(model, line->track, site))) {
 		bool its = site->thread == keeper.thread;
 
-		if (&model->tracks.item[site->track] != line->track)
-			continue;
 		keeper.live += kept_of(model, line, site);
 		keeper.births += site->total_blocks;
 		keeper.its_live += its ? kept_of(model, line, site) : 0;

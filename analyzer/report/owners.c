@@ -183,7 +183,7 @@ const struct sl_site *sl_owners_next(const struct sl_process *process, int devic
 		*bytes = weigh == SL_WEIGH_PEAK	  ? sl_model_site_at_peak(model, site)
 			 : weigh == SL_WEIGH_LIVE ? site->live_bytes
 						  : site->total_bytes;
-		if (*bytes && sl_owners_shows(process, site))
+		if ((*bytes || weigh == SL_WEIGH_ANY) && sl_owners_shows(process, site))
 			return site;
 	}
 	return NULL;

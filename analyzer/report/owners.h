@@ -42,7 +42,7 @@ void sl_owners_line(struct sl_process *process, struct sl_stack stack, unsigned 
 /* True: the site's bytes are shown.  Of PyTorch, blocks are and segments are not. */
 bool sl_owners_shows(const struct sl_process *process, const struct sl_site *site);
 
-/* Which bytes of a site: held at the peak of its device, held now (at the end), all that it allocated; its blocks, for any. */
+/* Which bytes of a site: held at the peak of its device, held now (at the end), or all that it allocated.  ANY: these, or none. */
 enum sl_weigh { SL_WEIGH_PEAK, SL_WEIGH_LIVE, SL_WEIGH_TOTAL, SL_WEIGH_ANY }; /* in the order of --weigh */
 
 /* The next site after `site` (NULL: the first) that is shown and has such bytes, on one device or any.  NULL: none is left. */

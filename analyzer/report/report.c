@@ -237,3 +237,21 @@ const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const s
 	}
 	return first;
 }
+
+bool sl_report_has_ended(const struct sl_report *report, enum sl_ended how)
+{
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (report->processes[i].model->recording.follows_process && sl_trace_ended(report->processes[i].trace) == how)
+			return true;
+	return false;
+}
+
+int64_t sl_report_world(const struct sl_report *report)
+{
+	int64_t world = -1;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		if (report->processes[i].trace->header.world_size > world)
+			world = report->processes[i].trace->header.world_size;
+	return world;
+}

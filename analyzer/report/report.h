@@ -479,6 +479,11 @@ static inline struct sl_account *sl_process_account(const struct sl_process *pro
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);
 
+/* True: a process of the run ended so, snapshots apart. */
+bool sl_report_has_ended(const struct sl_report *report, enum sl_ended how);
+/* The largest number of ranks that a process was told; -1: none was. */
+int64_t sl_report_world(const struct sl_report *report);
+
 /* Sets the parent of each process; before any analysis. */
 void sl_report_find_parents(struct sl_report *report);
 

@@ -359,7 +359,7 @@ enum sl_role sl_roles_of(struct sl_process *process, const struct sl_site *site)
 
 enum sl_role sl_roles_of_track(struct sl_process *process, const struct sl_track *track)
 {
-	const struct sl_site *site = sl_model_site_of(process->model, track);
+	const struct sl_site *site = sl_model_site_of(process->model, track, NULL);
 
 	return site ? sl_roles_of(process, site) : SL_ROLE_UNKNOWN;
 }

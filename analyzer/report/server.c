@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "analyzer/base/format.h"
+#include "analyzer/report/dry.h"
 
 /* Said by the first of its processes that said it: workers tell of the card, the engine of the cache. */
 static const char *read_text(const struct sl_report *report, const char *name)
@@ -11,13 +12,7 @@ static const char *read_text(const struct sl_report *report, const char *name)
 	char key[64];
 
 	snprintf(key, sizeof(key), "dry.server.%s", name);
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_metadata *one = sl_defs_metadata(report->processes[i].model->defs, key);
-
-		if (one && one->value)
-			return one->value;
-	}
-	return NULL;
+	return sl_dry_noted(report, key);
 }
 
 static uint64_t number(const struct sl_report *report, const char *name)
@@ -29,8 +24,6 @@ static uint64_t number(const struct sl_report *report, const char *name)
 
 bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 {
-	bool open;
-
 	*server = (struct sl_serving){
 		.name = read_text(report, "name"),
 		.error = read_text(report, "error"),
@@ -54,9 +47,8 @@ bool sl_server_of(const struct sl_report *report, struct sl_serving *server)
 #undef TAKE
 	};
 	server->sized = server->needs && server->total && server->context;
-	open = !server->up && !server->error && !(server->sized && server->needs > server->cache);
-	for (unsigned i = 0; i < report->process_count; i++)
-		server->stopped |= open && sl_trace_ended(report->processes[i].trace) == SL_ENDED_KILLED;
+	server->stopped = !server->up && !server->error && !(server->sized && server->needs > server->cache) &&
+			  sl_report_has_ended(report, SL_ENDED_KILLED);
 	return server->name != NULL;
 }
 

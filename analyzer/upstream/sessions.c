@@ -758,20 +758,25 @@ static unsigned ranks_of(const struct sl_report *report)
 	return ranks;
 }
 
+void sl_sessions_add(const struct sl_report *report, struct sl_telemetry *telemetry)
+{
+	struct sl_session *sessions = sl_sessions_all(report, &telemetry->arena);
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		sl_telemetry_add_session(telemetry, &sessions[i]);
+	free(sessions);
+}
+
 struct sl_telemetry *sl_sessions_telemetry(struct sl_report *report)
 {
 	struct sl_telemetry *telemetry = report->telemetry ?: sl_telemetry_new();
 	const struct sl_session *merged;
-	struct sl_session *sessions;
 	char reason[160];
 
 	if (report->telemetry)
 		return telemetry;
 	report->telemetry = telemetry;
-	sessions = sl_sessions_all(report, &telemetry->arena);
-	for (unsigned i = 0; i < report->process_count; i++)
-		sl_telemetry_add_session(telemetry, &sessions[i]);
-	free(sessions);
+	sl_sessions_add(report, telemetry);
 	sl_telemetry_finish(telemetry, NULL);
 	/* the ranks of a run share a session, whatever their launcher said of a job */
 	if (report->process_count > 1 && ranks_of(report) == report->process_count &&

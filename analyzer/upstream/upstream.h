@@ -31,6 +31,8 @@ void sl_sessions_make(const struct sl_report *report, const struct sl_process *p
 
 /* The session of each process; the array and the events are the caller's (free each .events). */
 struct sl_session *sl_sessions_all(const struct sl_report *report, struct sl_arena *arena);
+/* Adds them to the telemetry. */
+void sl_sessions_add(const struct sl_report *report, struct sl_telemetry *telemetry);
 
 /*
  * What led up to an error: the events of its session until then, and beside the thinned samples each of the last changes of

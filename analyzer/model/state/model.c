@@ -48,9 +48,9 @@ const struct sl_oom *sl_model_next_failure(const struct sl_model *model, const s
 	return NULL;
 }
 
-const struct sl_site *sl_model_site_of(const struct sl_model *model, const struct sl_track *track)
+const struct sl_site *sl_model_site_of(const struct sl_model *model, const struct sl_track *track, const struct sl_site *site)
 {
-	for (size_t i = 0; i < model->sites.count; i++)
+	for (size_t i = site ? (size_t)(site - model->sites.item) + 1 : 0; i < model->sites.count; i++)
 		if (&model->tracks.item[model->sites.item[i].track] == track)
 			return &model->sites.item[i];
 	return NULL;

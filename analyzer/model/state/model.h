@@ -724,8 +724,8 @@ bool sl_model_is_cache(const char *library);
 /* True: the site's bytes count as in use.  PyTorch's blocks do, its segments do not. */
 bool sl_model_in_use(const struct sl_model *model, const struct sl_site *site);
 
-/* The first site of a track, which has its kind and its call; NULL: none is kept. */
-const struct sl_site *sl_model_site_of(const struct sl_model *model, const struct sl_track *track);
+/* The next site of a track, after `site` (NULL: the first, which has its kind and its call).  NULL: none is left. */
+const struct sl_site *sl_model_site_of(const struct sl_model *model, const struct sl_track *track, const struct sl_site *site);
 
 /* The numbered label whose entries last longest in sum, usually the program's step.  NULL: there is none. */
 const struct sl_label *sl_model_steps(const struct sl_model *model);
