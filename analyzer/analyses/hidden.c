@@ -51,13 +51,13 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 {
 	uint64_t peak_ns = device->hidden_peak_unix_ns;
 
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_process *p = &report->processes[device->users[i].process];
+		const struct sl_device_state *state = device->users[i].state;
 
-		if (ended != (p->ended_unix_ns < peak_ns) || (ended && device->left_ns[i] < peak_ns))
+		if (ended != (p->ended_unix_ns < peak_ns) || (ended && device->users[i].left_ns < peak_ns))
 			continue;
-		for (size_t k = 0; state && k < state->parts.count; k++) {
+		for (size_t k = 0; k < state->parts.count; k++) {
 			const struct sl_hidden_part *part = &state->parts.item[k];
 			bool code = part->what == SL_HIDDEN_CODE;
 			struct sl_hidden_name like = {.what = code ? "code" : "context",
@@ -81,11 +81,11 @@ static void add_parts(const struct sl_report *report, const struct sl_shared_dev
 /* The most that each process without a recording held.  Two ranks that see the same one: it counts once. */
 static void take_strangers(const struct sl_report *report, const struct sl_shared_device *device, struct sl_hidden *strangers)
 {
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_process *p = &report->processes[device->users[i].process];
+		const struct sl_device_state *state = device->users[i].state;
 
-		for (size_t k = 0; state && sl_devices_knows_others(state) && k < state->neighbours.count; k++) {
+		for (size_t k = 0; sl_devices_knows_others(state) && k < state->neighbours.count; k++) {
 			const struct sl_neighbour *one = &state->neighbours.item[k];
 			struct sl_hidden_name like = {.what = "process", .pid = one->pid}, *name;
 
@@ -112,13 +112,11 @@ static uint64_t set_aside(const struct sl_report *report, const struct sl_shared
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_header *header = &report->processes[device->processes[i]].trace->header;
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_header *header = &report->processes[device->users[i].process].trace->header;
 
-		if (state)
-			bytes += sl_device_state_aside(state,
-						       device->hidden_peak_unix_ns - header->started_ns + header->monotonic_ns);
+		bytes += sl_device_state_aside(device->users[i].state,
+					       device->hidden_peak_unix_ns - header->started_ns + header->monotonic_ns);
 	}
 	return bytes;
 }
@@ -203,28 +201,28 @@ static uint64_t code_at_peak(const struct sl_device_state *state, uint64_t loade
 /* Findings: the lines that cause hidden memory, by loading code or making more than one context. */
 static void find_places(struct sl_report *report, const struct sl_shared_device *device)
 {
-	for (unsigned i = 0; device->hidden_peak_bytes != SL_UNKNOWN && i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-		const struct sl_process *process = &report->processes[device->processes[i]];
-		const struct sl_track *code = state ? sl_hidden_most(process, state->device, SL_OBJECT_MODULE) : NULL;
+	for (unsigned i = 0; device->hidden_peak_bytes != SL_UNKNOWN && i < device->user_count; i++) {
+		const struct sl_device_state *state = device->users[i].state;
+		const struct sl_process *process = &report->processes[device->users[i].process];
+		const struct sl_track *code = sl_hidden_most(process, state->device, SL_OBJECT_MODULE);
 		uint64_t loaded = code ? code_at_peak(state, code->born_bytes) : 0;
-		const struct sl_track *contexts = state ? sl_hidden_most(process, state->device, SL_OBJECT_CONTEXT) : NULL;
-		const struct sl_row *pools = sl_model_row(process->model, SL_KIND_pool, state ? state->device + 1 : 0);
+		const struct sl_track *contexts = sl_hidden_most(process, state->device, SL_OBJECT_CONTEXT);
+		const struct sl_row *pools = sl_model_row(process->model, SL_KIND_pool, state->device + 1);
 		uint64_t pool_bytes = pools->frees ? pools->peak_bytes : 0;
 
 		pool_bytes = pool_bytes < process->model->keeps_bytes ? pool_bytes : process->model->keeps_bytes;
-		if (state && pool_bytes && pool_bytes <= device->hidden_peak_bytes &&
+		if (pool_bytes && pool_bytes <= device->hidden_peak_bytes &&
 		    (double)pool_bytes >= SL_LITTLE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], process->model->keeps_stack, pool_bytes, SL_HIDDEN_BY_POOL,
-				   0);
+			find_place(report, device, device->users[i].process, process->model->keeps_stack, pool_bytes,
+				   SL_HIDDEN_BY_POOL, 0);
 		if (loaded && (double)loaded >= SL_LITTLE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], code->stack, loaded, SL_HIDDEN_BY_CODE, 0);
+			find_place(report, device, device->users[i].process, code->stack, loaded, SL_HIDDEN_BY_CODE, 0);
 		if (contexts && contexts->most_blocks > 1)
-			find_place(report, device, device->processes[i], contexts->stack, contexts->born_bytes,
+			find_place(report, device, device->users[i].process, contexts->stack, contexts->born_bytes,
 				   SL_HIDDEN_BY_CONTEXTS, (unsigned)contexts->most_blocks);
-		if (state && state->limit_bytes && sl_device_state_limit(state) <= device->hidden_peak_bytes &&
+		if (state->limit_bytes && sl_device_state_limit(state) <= device->hidden_peak_bytes &&
 		    (double)sl_device_state_limit(state) >= SL_LITTLE * (double)device->hidden_peak_bytes)
-			find_place(report, device, device->processes[i], state->limit_stack, 0, SL_HIDDEN_BY_LIMIT, 0);
+			find_place(report, device, device->users[i].process, state->limit_stack, 0, SL_HIDDEN_BY_LIMIT, 0);
 	}
 }
 

@@ -66,16 +66,10 @@ static const struct sl_shared_device *by_number(const struct sl_report *report, 
 
 static const struct sl_shared_device *device_of(const struct sl_report *report, unsigned process, int ordinal)
 {
-	for (unsigned i = 0; i < report->device_count; i++)
-		for (unsigned p = 0; p < report->devices[i].process_count; p++) {
-			const struct sl_device_state *state;
+	const struct sl_shared_device *device = sl_devices_shared(report, report->processes[process].model->devices[ordinal + 1]);
 
-			if (report->devices[i].processes[p] != process)
-				continue;
-			state = sl_devices_state(report, &report->devices[i], process);
-			if (state && state->device == ordinal)
-				return &report->devices[i];
-		}
+	if (device)
+		return device;
 	return sl_defs_device(&report->processes[process].trace->defs, ordinal)
 		       ? by_uuid(report, &report->processes[process], ordinal)
 		       : by_number(report, &report->processes[process], ordinal);
@@ -110,8 +104,8 @@ static bool has_ended(const struct sl_report *report, const struct sl_shared_dev
 {
 	bool ended = false;
 
-	for (unsigned i = 0; device && i < device->process_count; i++) {
-		const struct sl_process *other = &report->processes[device->processes[i]];
+	for (unsigned i = 0; device && i < device->user_count; i++) {
+		const struct sl_process *other = &report->processes[device->users[i].process];
 
 		if (other->trace->header.pid != pid)
 			continue;
@@ -157,13 +151,13 @@ static uint64_t take_others(const struct sl_report *report, unsigned process, co
 	for (unsigned i = 0; i < oom->neighbour_count; i++)
 		if (!has_ended(report, device, oom->neighbours[i].pid, unix_ns))
 			add_other(account, oom->neighbours[i].pid, NULL, NULL, oom->neighbours[i].bytes);
-	for (unsigned i = 0; device && i < device->process_count; i++) {
-		struct sl_process *other = &report->processes[device->processes[i]];
+	for (unsigned i = 0; device && i < device->user_count; i++) {
+		struct sl_process *other = &report->processes[device->users[i].process];
 		const struct sl_header *header = &other->trace->header;
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+		const struct sl_device_state *state = device->users[i].state;
 		uint64_t bytes = 0, overhead, sampled, then_ns;
 
-		if (device->processes[i] == process || !state || !sl_process_lived(other, unix_ns))
+		if (device->users[i].process == process || !sl_process_lived(other, unix_ns))
 			continue;
 		then_ns = unix_ns - header->started_ns + header->monotonic_ns;
 		if (state->line)
@@ -196,12 +190,12 @@ static void take_room(const struct sl_report *report, unsigned process, struct s
 	const struct sl_shared_device *device = device_of(report, process, oom->device);
 	uint64_t unix_ns = sl_process_unix(&report->processes[process], oom->time_ns), used = 0;
 
-	for (unsigned i = 0; device && i < device->process_count; i++) {
-		const struct sl_process *other = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; device && i < device->user_count; i++) {
+		const struct sl_process *other = &report->processes[device->users[i].process];
+		const struct sl_device_state *state = device->users[i].state;
 		uint64_t then_ns = unix_ns - other->trace->header.started_ns + other->trace->header.monotonic_ns;
 
-		if (device->processes[i] == process || !state || !state->used_line || !sl_process_lived(other, unix_ns))
+		if (device->users[i].process == process || !state->used_line || !sl_process_lived(other, unix_ns))
 			continue;
 		used = sl_stats_bytes(fmax((double)used, sl_timeline_at(&other->model->timeline, state->used_line, then_ns)));
 	}

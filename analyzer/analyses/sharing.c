@@ -34,15 +34,14 @@ static unsigned sharers_of(const struct sl_report *report, const struct sl_share
 	unsigned sharers = 0;
 
 	*seen = UINT_MAX;
-	for (unsigned i = device->process_count; i--;) {
-		const struct sl_process *process = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = device->user_count; i--;) {
+		const struct sl_process *process = &report->processes[device->users[i].process];
+		const struct sl_device_state *state = device->users[i].state;
 
-		if (!sl_process_is_rank(process) || !state || sl_devices_home(process) != state ||
-		    sl_devices_visible(process) <= used)
+		if (!sl_process_is_rank(process) || sl_devices_home(process) != state || sl_devices_visible(process) <= used)
 			continue;
 		*seen = sl_devices_visible(process) < *seen ? sl_devices_visible(process) : *seen;
-		*first = device->processes[i];
+		*first = device->users[i].process;
 		sharers++;
 	}
 	return sharers;
@@ -119,17 +118,17 @@ static void find_idle(struct sl_report *report, const struct sl_shared_device *d
 	const struct sl_device_state *there = NULL;
 	struct sl_stack stack;
 
-	for (unsigned i = device->process_count; i--;) {
-		const struct sl_process *process = &report->processes[device->processes[i]];
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = device->user_count; i--;) {
+		const struct sl_process *process = &report->processes[device->users[i].process];
+		const struct sl_device_state *state = device->users[i].state;
 
-		if (!state || sl_process_is_rank(process))
+		if (sl_process_is_rank(process))
 			continue;
 		used |= state->context_bytes && IDLE_PART * state->known_peak >= state->context_bytes;
 		if (IDLE_PART * state->known_peak >= state->context_bytes)
 			continue;
 		bytes += state->context_bytes;
-		first = device->processes[i];
+		first = device->users[i].process;
 		there = state;
 		idle++;
 	}

@@ -259,12 +259,11 @@ static bool has_pools(const struct sl_report *report, const struct sl_shared_dev
 	bool pools = false;
 
 	*stacks = false;
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_device_state *state = device->users[i].state;
 
-		if (!state)
-			continue;
-		pools |= sl_model_row(report->processes[device->processes[i]].model, SL_KIND_pool, state->device + 1)->frees > 0;
+		pools |=
+			sl_model_row(report->processes[device->users[i].process].model, SL_KIND_pool, state->device + 1)->frees > 0;
 		*stacks |= state->limit_each > 0;
 	}
 	return pools;
@@ -344,13 +343,10 @@ static void note_hidden(struct sl_make *make, const struct sl_shared_device *dev
 /* True: no process alone held as much on the device. */
 static bool is_of_several(const struct sl_report *report, const struct sl_shared_device *device)
 {
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-
-		if (state && state->known_peak >= device->known_peak_bytes)
+	for (unsigned i = 0; i < device->user_count; i++)
+		if (device->users[i].state->known_peak >= device->known_peak_bytes)
 			return false;
-	}
-	return device->process_count > 1 && device->known_peak_bytes != SL_UNKNOWN;
+	return device->user_count > 1 && device->known_peak_bytes != SL_UNKNOWN;
 }
 
 /* Notes of each device. */
@@ -361,7 +357,7 @@ static void make_devices(struct sl_make *make)
 
 		if (is_of_several(make->report, device))
 			sl_answers_note(make->to, "device %d: %u processes held %s together at most", device->device,
-					device->process_count, SL_ANSWER_SIZE(device->known_peak_bytes));
+					device->user_count, SL_ANSWER_SIZE(device->known_peak_bytes));
 		if (device->source && !strcmp(device->source, "meminfo") && device->used_peak_bytes != SL_UNKNOWN)
 			sl_answers_note(make->to, "device %d: its %s are the host's too, %s of them in use at most", device->device,
 					SL_ANSWER_SIZE(device->total_bytes), SL_ANSWER_SIZE(device->used_peak_bytes));

@@ -269,7 +269,7 @@ static bool write_forms(const struct sl_ci_reports *forms, const struct options 
 static bool shares_a_device(const struct sl_report *report)
 {
 	for (unsigned i = 0; i < report->device_count; i++)
-		if (report->devices[i].process_count > 1)
+		if (report->devices[i].user_count > 1)
 			return true;
 	return false;
 }

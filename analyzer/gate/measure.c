@@ -558,23 +558,22 @@ static void take_totals(struct sl_measures *run, const struct sl_report *report)
 			keep_most(hidden, bound ? SL_UNKNOWN : bytes);
 		if (hidden && bytes != SL_UNKNOWN && bytes > hidden->at_most)
 			hidden->at_most = bytes;
-		for (unsigned p = 0; p < report->process_count; p++) {
-			const struct sl_device_state *state = sl_devices_state(report, &report->devices[i], p);
+		for (unsigned u = 0; u < report->devices[i].user_count; u++) {
+			const struct sl_device_state *state = report->devices[i].users[u].state;
+			const struct sl_model *model = report->processes[report->devices[i].users[u].process].model;
 
-			if (state && report->processes[p]
-					     .model->recording
-					     .lists_tensors) /* its known peak is what was reserved when tensors held most */
+			if (model->recording.lists_tensors) /* its known peak is what was reserved when tensors held most */
 				keep_most(sl_measures_find(run, SL_MEASURE_TOTAL, "peak"), state->torch.peak_reserved_bytes);
-			if (!state || !state->torch.used)
+			if (!state->torch.used)
 				continue;
 			keep_most(
 				entry_of(run, SL_MEASURE_TOTAL, "allocated", "most that tensors of one process held on one device"),
-				report->processes[p].model->recording.lists_tensors
+				model->recording.lists_tensors
 					? state->torch_at_peak.allocated_bytes - state->torch_at_peak.rounding
 					: state->torch.peak_allocated_bytes);
 			/* a part that was folded has peaks of bytes only */
 			keep_most(entry_of(run, SL_MEASURE_TOTAL, "tensors", "most tensors of one process on one device"),
-				  report->processes[p].model->folded_ns ? SL_UNKNOWN : state->torch.peak_blocks);
+				  model->folded_ns ? SL_UNKNOWN : state->torch.peak_blocks);
 		}
 	}
 }

@@ -353,8 +353,8 @@ static void put_run(struct sl_json *j, const struct sl_report *report)
 		sl_json_object(j, NULL);
 		sl_json_device(j, report, device);
 		sl_json_array(j, "processes");
-		for (unsigned p = 0; p < device->process_count; p++)
-			sl_json_int(j, NULL, report->processes[device->processes[p]].trace->header.pid);
+		for (unsigned p = 0; p < device->user_count; p++)
+			sl_json_int(j, NULL, report->processes[device->users[p].process].trace->header.pid);
 		sl_json_end(j);
 		sl_json_end(j);
 	}

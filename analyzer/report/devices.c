@@ -40,6 +40,15 @@ struct sl_device_state *sl_devices_state(const struct sl_report *report, const s
 	return NULL;
 }
 
+const struct sl_shared_device *sl_devices_shared(const struct sl_report *report, const struct sl_device_state *state)
+{
+	for (unsigned i = 0; i < report->device_count; i++)
+		for (unsigned u = 0; u < report->devices[i].user_count; u++)
+			if (report->devices[i].users[u].state == state)
+				return &report->devices[i];
+	return NULL;
+}
+
 unsigned sl_devices_held(const struct sl_process *process)
 {
 	unsigned count = 0;
@@ -148,14 +157,14 @@ static struct sl_shared_device *shared_of(struct sl_report *report, struct sl_ma
 	return device;
 }
 
-static void add_process(struct sl_report *report, struct sl_map *names, unsigned process, const struct sl_device_state *state)
+static void add_process(struct sl_report *report, struct sl_map *names, unsigned process, struct sl_device_state *state)
 {
 	const struct sl_process *p = &report->processes[process];
 	struct sl_shared_device *device =
 		shared_of(report, names, p->trace->header.host, sl_defs_device(&p->trace->defs, state->device), state->device);
 
-	device->processes = sl_memory_must(realloc(device->processes, (device->process_count + 1) * sizeof(*device->processes)));
-	device->processes[device->process_count++] = process;
+	device->users = sl_memory_must(realloc(device->users, (device->user_count + 1) * sizeof(*device->users)));
+	device->users[device->user_count++] = (struct sl_device_user){.process = process, .state = state};
 	if (state->total_bytes != SL_UNKNOWN)
 		device->total_bytes = state->total_bytes;
 	if (state->source[0])
@@ -205,28 +214,27 @@ static uint64_t note_ends(struct user *users, size_t count)
 static void take_left(const struct sl_report *report, struct sl_shared_device *device)
 {
 	struct sl_idmap pids = {0}; /* pid -> index in `last` */
-	uint64_t *last = sl_memory_must(calloc(device->process_count, sizeof(*last)));
+	uint64_t *last = sl_memory_must(calloc(device->user_count, sizeof(*last)));
 
-	device->left_ns = sl_memory_must(calloc(device->process_count, sizeof(*device->left_ns)));
-	for (unsigned i = 0; i < device->process_count; i++)
-		sl_idmap_claim(&pids, (uint64_t)report->processes[device->processes[i]].trace->header.pid, pids.count);
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++)
+		sl_idmap_claim(&pids, (uint64_t)report->processes[device->users[i].process].trace->header.pid, pids.count);
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_device_state *state = device->users[i].state;
 
-		for (size_t k = 0; state && k < state->neighbours.count; k++) {
+		for (size_t k = 0; k < state->neighbours.count; k++) {
 			const struct sl_neighbour *one = &state->neighbours.item[k];
-			uint64_t listed = sl_process_unix(&report->processes[device->processes[i]], one->last_ns);
+			uint64_t listed = sl_process_unix(&report->processes[device->users[i].process], one->last_ns);
 			uint32_t at = sl_idmap_get(&pids, (uint64_t)one->pid, UINT32_MAX);
 
 			if (at != UINT32_MAX && listed > last[at])
 				last[at] = listed;
 		}
 	}
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_process *p = &report->processes[device->users[i].process];
 		uint64_t listed = last[sl_idmap_get(&pids, (uint64_t)p->trace->header.pid, 0)];
 
-		device->left_ns[i] = listed > p->ended_unix_ns ? listed : p->ended_unix_ns;
+		device->users[i].left_ns = listed > p->ended_unix_ns ? listed : p->ended_unix_ns;
 	}
 	sl_idmap_free(&pids);
 	free(last);
@@ -235,18 +243,18 @@ static void take_left(const struct sl_report *report, struct sl_shared_device *d
 static struct users users_of(const struct sl_report *report, const struct sl_shared_device *device)
 {
 	struct users users = {.report = report,
-			      .item = sl_memory_must(calloc(device->process_count, sizeof(*users.item))),
-			      .count = device->process_count,
-			      .looks_max = LOOKS + (uint64_t)LOOKS_EACH * device->process_count};
+			      .item = sl_memory_must(calloc(device->user_count, sizeof(*users.item))),
+			      .count = device->user_count,
+			      .looks_max = LOOKS + (uint64_t)LOOKS_EACH * device->user_count};
 
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_process *p = &report->processes[device->processes[i]];
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_process *p = &report->processes[device->users[i].process];
 
-		users.item[i] = (struct user){.process = device->processes[i],
+		users.item[i] = (struct user){.process = device->users[i].process,
 					      .begin_ns = p->trace->header.started_ns,
 					      .end_ns = p->ended_unix_ns,
-					      .left_ns = device->left_ns[i],
-					      .state = sl_devices_state(report, device, device->processes[i])};
+					      .left_ns = device->users[i].left_ns,
+					      .state = device->users[i].state};
 	}
 	qsort(users.item, users.count, sizeof(*users.item), by_begin);
 	note_ends(users.item, users.count);
@@ -486,15 +494,15 @@ static void take_others(struct users *users, unsigned process, struct sl_device_
 /* What a process without a figure of its own took by the samples of others, such as one that was killed early. */
 static uint64_t unsampled(const struct sl_report *report, const struct sl_shared_device *device, unsigned at)
 {
-	const struct sl_process *process = &report->processes[device->processes[at]];
-	const struct sl_device_state *state = sl_devices_state(report, device, device->processes[at]);
+	const struct sl_process *process = &report->processes[device->users[at].process];
+	const struct sl_device_state *state = device->users[at].state;
 	uint64_t max_peak = 0;
 
 	if (state->figure >= device->figure || process->trace->header.started_ns > device->hidden_peak_unix_ns ||
-	    device->left_ns[at] < device->hidden_peak_unix_ns)
+	    device->users[at].left_ns < device->hidden_peak_unix_ns)
 		return 0;
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *other = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_device_state *other = device->users[i].state;
 
 		for (size_t k = 0; k < other->neighbours.count; k++)
 			if (other->neighbours.item[k].pid == process->trace->header.pid &&
@@ -506,23 +514,21 @@ static uint64_t unsampled(const struct sl_report *report, const struct sl_shared
 
 static void measure(struct sl_report *report, struct sl_shared_device *device)
 {
-	bool shared = device->process_count > 1;
+	bool shared = device->user_count > 1;
 	struct users users = shared ? users_of(report, device) : (struct users){0};
 
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-
-		device->figure = state->figure > device->figure ? state->figure : device->figure;
-	}
-	for (unsigned i = 0; i < device->process_count; i++) {
-		struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++)
+		if (device->users[i].state->figure > device->figure)
+			device->figure = device->users[i].state->figure;
+	for (unsigned i = 0; i < device->user_count; i++) {
+		struct sl_device_state *state = device->users[i].state;
 
 		if (shared) {
-			measure_known(&users, device, device->processes[i], state);
+			measure_known(&users, device, device->users[i].process, state);
 			if (state->figure > SL_FIGURE_DEVICE)
-				measure_hidden(&users, device, device->processes[i], state);
+				measure_hidden(&users, device, device->users[i].process, state);
 			else
-				take_others(&users, device->processes[i], state);
+				take_others(&users, device->users[i].process, state);
 			users.skipped += !may_look(&users);
 		} else {
 			device->known_peak_bytes = state->known_peak;
@@ -531,12 +537,12 @@ static void measure(struct sl_report *report, struct sl_shared_device *device)
 		    (device->hidden_peak_bytes != SL_UNKNOWN && state->hidden_peak_bytes <= device->hidden_peak_bytes))
 			continue;
 		device->hidden_peak_bytes = state->hidden_peak_bytes;
-		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->processes[i]], state->hidden_peak_ns);
+		device->hidden_peak_unix_ns = sl_process_unix(&report->processes[device->users[i].process], state->hidden_peak_ns);
 	}
-	for (unsigned i = 0; device->figure > SL_FIGURE_DEVICE && i < device->process_count; i++)
+	for (unsigned i = 0; device->figure > SL_FIGURE_DEVICE && i < device->user_count; i++)
 		device->hidden_peak_bytes += device->hidden_peak_bytes != SL_UNKNOWN ? unsampled(report, device, i) : 0;
-	for (unsigned i = 0; i < device->process_count; i++)
-		device->partial |= sl_trace_lost_events(report->processes[device->processes[i]].trace) != 0;
+	for (unsigned i = 0; i < device->user_count; i++)
+		device->partial |= sl_trace_lost_events(report->processes[device->users[i].process].trace) != 0;
 	if (device->partial)
 		device->hidden_peak_bytes = SL_UNKNOWN;
 	if (users.skipped)
@@ -562,8 +568,8 @@ bool sl_devices_recorded(const struct sl_report *report, const struct sl_shared_
 /* Takes the others from the samples of the process that saw them hold most. */
 static void take_strangers(const struct sl_report *report, struct sl_shared_device *device)
 {
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
+	for (unsigned i = 0; i < device->user_count; i++) {
+		const struct sl_device_state *state = device->users[i].state;
 		uint64_t bytes = 0;
 		unsigned count = 0;
 
@@ -585,7 +591,7 @@ void sl_devices_join(struct sl_report *report)
 
 	for (unsigned p = 0; p < report->process_count; p++)
 		for (size_t d = 1; d < SL_COUNT(report->processes[p].model->devices); d++) {
-			const struct sl_device_state *state = report->processes[p].model->devices[d];
+			struct sl_device_state *state = report->processes[p].model->devices[d];
 
 			if (state && state->used)
 				add_process(report, &names, p, state);
@@ -602,12 +608,8 @@ uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_sha
 {
 	uint64_t bytes = 0;
 
-	for (unsigned i = 0; i < device->process_count; i++) {
-		const struct sl_device_state *state = sl_devices_state(report, device, device->processes[i]);
-
-		if (state)
-			bytes += state->hidden_peak_rounded;
-	}
+	for (unsigned i = 0; i < device->user_count; i++)
+		bytes += device->users[i].state->hidden_peak_rounded;
 	return bytes;
 }
 

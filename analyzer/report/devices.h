@@ -10,6 +10,9 @@
  */
 void sl_devices_join(struct sl_report *report);
 
+/* The device of which it is the state in one process; NULL: it is not used there. */
+const struct sl_shared_device *sl_devices_shared(const struct sl_report *report, const struct sl_device_state *state);
+
 /* The shared device's state in one of its processes; NULL: not used there. */
 struct sl_device_state *sl_devices_state(const struct sl_report *report, const struct sl_shared_device *device, unsigned process);
 

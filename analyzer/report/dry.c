@@ -107,8 +107,8 @@ bool sl_dry_need(const struct sl_report *report, struct sl_dry_need *need)
 	limit = sl_header_limit(header);
 	*need = (struct sl_dry_need){
 		.job = fullest->known_peak_bytes,
-		.low = fullest->process_count * (number(header, "context_low") + number(header, "kernels_low")),
-		.high = fullest->process_count * (number(header, "context_high") + number(header, "kernels_high")),
+		.low = fullest->user_count * (number(header, "context_low") + number(header, "kernels_low")),
+		.high = fullest->user_count * (number(header, "context_high") + number(header, "kernels_high")),
 		.capacity = number(header, "memory"),
 		.measured = number(header, "measured"),
 	};

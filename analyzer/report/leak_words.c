@@ -201,19 +201,13 @@ static double rate_of_others(const struct sl_process *process, const struct sl_d
 {
 	const struct sl_report *report = process->report;
 	double rate = 0, lived = (double)(process->ended_unix_ns - process->started_unix_ns);
-	unsigned index = 0;
-	const struct sl_shared_device *shared = NULL;
+	const struct sl_shared_device *shared = report ? sl_devices_shared(report, state) : NULL;
 
-	while (report && index < report->process_count && &report->processes[index] != process)
-		index++;
-	for (unsigned i = 0; report && index < report->process_count && i < report->device_count && !shared; i++)
-		if (sl_devices_state(report, &report->devices[i], index) == state)
-			shared = &report->devices[i];
-	for (unsigned i = 0; shared && i < shared->process_count; i++) {
-		const struct sl_process *other = &report->processes[shared->processes[i]];
-		const struct sl_device_state *there = sl_devices_state(report, shared, shared->processes[i]);
+	for (unsigned i = 0; shared && i < shared->user_count; i++) {
+		const struct sl_process *other = &report->processes[shared->users[i].process];
+		const struct sl_device_state *there = shared->users[i].state;
 
-		if (other == process || !there || !sl_process_lived(other, process->ended_unix_ns - (uint64_t)(SL_TRACE * lived)))
+		if (other == process || !sl_process_lived(other, process->ended_unix_ns - (uint64_t)(SL_TRACE * lived)))
 			continue;
 		for (size_t k = 0; k < other->leaks_by_line.count && other->leaks_by_line.item[k].verdict == SL_KEPT_GROWING; k++)
 			if (other->leaks_by_line.item[k].track->device == there->device)

@@ -155,10 +155,8 @@ void sl_report_find_parents(struct sl_report *report)
 
 void sl_report_free_devices(struct sl_report *report)
 {
-	for (unsigned i = 0; i < report->device_count; i++) {
-		free(report->devices[i].processes);
-		free(report->devices[i].left_ns);
-	}
+	for (unsigned i = 0; i < report->device_count; i++)
+		free(report->devices[i].users);
 	free(report->devices);
 }
 
@@ -203,6 +201,11 @@ void sl_report_free(struct sl_report *report)
 	if (report->telemetry)
 		sl_telemetry_free(report->telemetry);
 	sl_images_free(&report->images);
+}
+
+struct sl_account *sl_process_account(const struct sl_process *process, const struct sl_oom *oom)
+{
+	return &process->accounts[oom - process->model->ooms.item];
 }
 
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process)

@@ -307,6 +307,13 @@ struct sl_process {
 		alike;
 };
 
+/* A process that used a device. */
+struct sl_device_user {
+	unsigned process; /* index */
+	struct sl_device_state *state;
+	uint64_t left_ns; /* when it left the device (Unix), by the samples of others: its recording ends before that */
+};
+
 /* A device over all processes, matched by host and uuid; without a uuid it belongs to one process. */
 struct sl_shared_device {
 	const char *host, *uuid, *name, *source;				    /* NULL: unknown */
@@ -318,9 +325,8 @@ struct sl_shared_device {
 	/* processes that were not recorded, and their sum in the sample in which it was largest; 0: unknown */
 	unsigned others;
 	uint64_t others_bytes;
-	unsigned *processes; /* indexes */
-	unsigned process_count;
-	uint64_t *left_ns; /* when each of them left the device (Unix), by the samples of others: its recording ends before that */
+	struct sl_device_user *users;
+	unsigned user_count;
 };
 
 struct sl_alert_thresholds;
@@ -471,10 +477,7 @@ static inline bool sl_process_lacked_room(const struct sl_process *process)
 }
 
 /* What led to an error of the process. */
-static inline struct sl_account *sl_process_account(const struct sl_process *process, const struct sl_oom *oom)
-{
-	return &process->accounts[oom - process->model->ooms.item];
-}
+struct sl_account *sl_process_account(const struct sl_process *process, const struct sl_oom *oom);
 /* The first error by the clock that a process, or any of the run, did not survive, else the first of all; NULL: no error. */
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);

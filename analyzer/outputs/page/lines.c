@@ -91,14 +91,11 @@ static const char *name_of(const struct sl_process *process, const struct sl_lin
 /* Number of a device that several processes sample, so that it is drawn once. */
 static int shared_device(const struct sl_page *page, unsigned process, const struct sl_line *line)
 {
-	for (unsigned i = 0; line->what == SL_LINE_USED && i < page->report->device_count; i++) {
-		const struct sl_shared_device *device = &page->report->devices[i];
-		const struct sl_device_state *state = sl_devices_state(page->report, device, process);
+	const struct sl_process *p = &page->report->processes[process];
+	const struct sl_shared_device *device =
+		line->what == SL_LINE_USED ? sl_devices_shared(page->report, p->model->devices[line->device + 1]) : NULL;
 
-		if (state && state->device == line->device)
-			return (int)i;
-	}
-	return -1;
+	return device ? (int)(device - page->report->devices) : -1;
 }
 
 void sl_page_put_line(struct sl_page *page, unsigned process, const struct sl_line *line, const char *name, int shared)

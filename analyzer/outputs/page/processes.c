@@ -161,7 +161,7 @@ static void put_process(struct sl_page *page, unsigned index, bool detailed)
 static uint64_t room_of(const struct sl_report *report, const struct sl_shared_device *device)
 {
 	uint64_t limit =
-		device->process_count == 1 ? sl_header_limit(report->processes[device->processes[0]].model->header) : SL_UNKNOWN;
+		device->user_count == 1 ? sl_header_limit(report->processes[device->users[0].process].model->header) : SL_UNKNOWN;
 
 	return limit < device->total_bytes ? limit : device->total_bytes;
 }
@@ -186,8 +186,8 @@ void sl_page_processes(struct sl_page *page)
 		sl_json_device(page->j, report, device);
 		sl_json_known_uint(page->j, "room_bytes", room_of(report, device));
 		sl_json_array(page->j, "processes");
-		for (unsigned k = 0; k < device->process_count; k++)
-			sl_json_uint(page->j, NULL, device->processes[k]);
+		for (unsigned k = 0; k < device->user_count; k++)
+			sl_json_uint(page->j, NULL, device->users[k].process);
 		sl_json_end(page->j);
 		sl_json_end(page->j);
 	}
