@@ -89,7 +89,7 @@ static void take_strangers(const struct sl_report *report, const struct sl_share
 			const struct sl_neighbour *one = &state->neighbours.item[k];
 			struct sl_hidden_name like = {.what = "process", .pid = one->pid}, *name;
 
-			if (!one->peak_bytes || sl_devices_recorded(report, device, one->pid))
+			if (!one->peak_bytes || sl_devices_recorded(report, device->host, one->pid))
 				continue;
 			name = find(strangers, &like);
 			if (!name->bytes || sl_process_unix(p, one->first.time_ns) < name->first_unix_ns)

@@ -203,13 +203,11 @@ static void make_title(struct sl_make *make)
 	const struct sl_process *first = first_recorded(report);
 	const char *card = sl_dry_report(report), *gap = "";
 	const struct sl_process *subject = NULL;
-	unsigned hosts = hosts_of(report), ranks = 0, recorded = 0;
+	unsigned hosts = hosts_of(report), ranks = 0, recorded = report->recorded;
 	char status[256], who[80], span[SL_FORMAT_BYTES] = "", more[60] = "";
 
-	for (unsigned i = 0; i < report->process_count; i++) {
-		recorded += report->processes[i].model->recording.follows_process;
+	for (unsigned i = 0; i < report->process_count; i++)
 		ranks += report->processes[i].model->recording.follows_process && sl_process_is_rank(&report->processes[i]);
-	}
 	if (!recorded && report->process_count == 1) {
 		put_window(make);
 	} else if (!recorded) {

@@ -554,12 +554,12 @@ static void measure(struct sl_report *report, struct sl_shared_device *device)
 	free(users.item);
 }
 
-bool sl_devices_recorded(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid)
+bool sl_devices_recorded(const struct sl_report *report, const char *host, int64_t pid)
 {
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_header *header = &report->processes[i].trace->header;
 
-		if (header->pid == pid && same_text(header->host, device->host))
+		if (header->pid == pid && same_text(header->host, host))
 			return true;
 	}
 	return false;
@@ -574,7 +574,7 @@ static void take_strangers(const struct sl_report *report, struct sl_shared_devi
 		unsigned count = 0;
 
 		for (size_t k = 0; sl_devices_knows_others(state) && k < state->crowd.count; k++)
-			if (!sl_devices_recorded(report, device, state->crowd.item[k].pid)) {
+			if (!sl_devices_recorded(report, device->host, state->crowd.item[k].pid)) {
 				bytes += state->crowd.item[k].bytes;
 				count++;
 			}

@@ -42,8 +42,8 @@ const struct sl_row *sl_devices_largest_row(const struct sl_report *report, unsi
  */
 uint64_t sl_devices_rounding(const struct sl_report *report, const struct sl_shared_device *device);
 
-/* True: the process was recorded on the device's host, also if its calls got nothing on the device. */
-bool sl_devices_recorded(const struct sl_report *report, const struct sl_shared_device *device, int64_t pid);
+/* True: the process was recorded on that host, also if its calls got nothing on a device. */
+bool sl_devices_recorded(const struct sl_report *report, const char *host, int64_t pid);
 
 /* How many devices the process sees; 0: not known. */
 unsigned sl_devices_visible(const struct sl_process *process);

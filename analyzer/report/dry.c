@@ -8,6 +8,7 @@
 #include "analyzer/base/escape.h"
 #include "analyzer/base/format.h"
 #include "analyzer/base/paths.h"
+#include "analyzer/report/devices.h"
 #include "common/tracefile.h"
 
 static const char *value(const struct sl_header *header, const char *name)
@@ -386,16 +387,10 @@ bool sl_dry_ran(const struct sl_report *report, char *out, size_t size)
 static bool is_worker(const struct sl_report *report, const struct sl_process *process)
 {
 	const struct sl_header *header = &process->trace->header;
-	bool started = false;
 
 	if (process->parent || sl_trace_ended(process->trace) != SL_ENDED_KILLED)
 		return process->parent != NULL;
-	for (unsigned i = 0; i < report->process_count; i++) {
-		const struct sl_header *other = &report->processes[i].trace->header;
-
-		started |= other->pid == header->ppid && header->host && other->host && !strcmp(header->host, other->host);
-	}
-	return started || sl_defs_metadata(process->model->defs, "dry.server.up");
+	return sl_devices_recorded(report, header->host, header->ppid) || sl_defs_metadata(process->model->defs, "dry.server.up");
 }
 
 const char *sl_dry_unfinished(const struct sl_report *report)

@@ -404,7 +404,7 @@ struct sl_report {
 	struct sl_images images;
 	unsigned run; /* index into images.runs; of several runs, the first */
 	struct sl_process *processes;
-	unsigned process_count;
+	unsigned process_count, recorded;	 /* recorded: how many of them are no snapshots */
 	SL_VECTOR(unsigned) unread;		 /* images that did not open, and may be of the run */
 	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: none */
 	struct sl_shared_device *devices;

@@ -56,10 +56,7 @@ bool sl_window_cache(const struct sl_header *header, int device, struct sl_windo
 
 bool sl_window_all(const struct sl_report *report)
 {
-	for (unsigned i = 0; i < report->process_count; i++)
-		if (report->processes[i].model->recording.follows_process)
-			return false;
-	return report->process_count > 0;
+	return report->process_count && !report->recorded;
 }
 
 bool sl_window_shows(const struct sl_process *process)

@@ -141,6 +141,7 @@ void sl_page_row(struct sl_page *page, unsigned process)
 void sl_page_begin(struct sl_page *page, unsigned processes, const struct sl_page_budget *budget)
 {
 	*page = (struct sl_page){.process_count = processes, .budget = *budget};
+	page->budget.detailed = budget->detailed < processes ? budget->detailed : processes;
 	page->j = sl_json_new(NULL, SL_JSON_PACKED);
 	page->timelines = sl_memory_must(calloc(processes + 1, sizeof(*page->timelines)));
 	page->site_nodes = sl_memory_must(calloc(processes + 1, sizeof(*page->site_nodes)));

@@ -231,7 +231,7 @@ static void other_moments(struct sl_page *page, unsigned process)
 void sl_page_moments(struct sl_page *page)
 {
 	sl_json_array(page->j, "moments");
-	for (unsigned k = 0; k < sl_page_detailed(page); k++) {
+	for (unsigned k = 0; k < page->budget.detailed; k++) {
 		device_moments(page, page->order[k]);
 		timed_moments(page, page->order[k]);
 		other_moments(page, page->order[k]);

@@ -97,11 +97,11 @@ static void put_steps(struct sl_page *page, unsigned process, const struct sl_la
 static void put_all_marks(struct sl_page *page)
 {
 	sl_json_array(page->j, "marks");
-	for (unsigned k = 0; k < sl_page_detailed(page); k++)
+	for (unsigned k = 0; k < page->budget.detailed; k++)
 		put_marks(page, page->order[k]);
 	sl_json_end(page->j);
 	sl_json_array(page->j, "steps");
-	for (unsigned k = 0; k < sl_page_detailed(page); k++) {
+	for (unsigned k = 0; k < page->budget.detailed; k++) {
 		const struct sl_label *label = sl_model_steps(page->report->processes[page->order[k]].model);
 
 		if (label)

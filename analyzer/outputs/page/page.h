@@ -89,12 +89,6 @@ void sl_page_open(struct sl_page *page, const char *source, const char *title, c
 void sl_page_put_warning(void *page, const char *text); /* for each item of the array `warnings` */
 void sl_page_close(struct sl_page *page);		/* writes given_up and the tables strings, frames, nodes */
 
-/* The first so many processes in order have all their lines and tables. */
-static inline unsigned sl_page_detailed(const struct sl_page *page)
-{
-	return page->budget.detailed < page->report->process_count ? page->budget.detailed : page->report->process_count;
-}
-
 uint32_t sl_page_string(struct sl_page *page, const char *text); /* NULL is "" and 0 */
 uint32_t sl_page_stack(struct sl_page *page, unsigned process, struct sl_stack stack);
 uint32_t sl_page_site(struct sl_page *page, unsigned process, uint32_t site); /* SL_NO_SITE: 0 */

@@ -257,7 +257,7 @@ static void put_stays(struct sl_page *page, unsigned process, const struct place
 
 void sl_page_places(struct sl_page *page)
 {
-	unsigned count = sl_page_detailed(page);
+	unsigned count = page->budget.detailed;
 
 	sl_json_array(page->j, "roles");
 	for (int i = 0; i < SL_ROLE_COUNT; i++)

@@ -171,7 +171,7 @@ void sl_page_processes(struct sl_page *page)
 	const struct sl_report *report = page->report;
 	bool *detailed = sl_memory_must(calloc(report->process_count + 1, sizeof(*detailed)));
 
-	for (unsigned k = 0; k < sl_page_detailed(page); k++)
+	for (unsigned k = 0; k < page->budget.detailed; k++)
 		detailed[page->order[k]] = true;
 	sl_json_array(page->j, "processes");
 	for (unsigned i = 0; i < report->process_count; i++)
