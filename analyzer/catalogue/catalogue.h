@@ -279,6 +279,7 @@ struct sl_store_point {
 	int64_t run, when_ns, value; /* -1: unknown */
 	const char *run_id, *project, *branch, *commit;
 	bool is_dry;
+	bool lossy; /* the run lost events, so that its bytes are unknown */
 };
 typedef bool sl_store_each_point(void *context, const struct sl_store_point *point);
 /*

@@ -450,7 +450,8 @@ bool sl_store_metric(struct sl_store *store, int64_t metric, char *text, size_t 
 static const char of_metric[] =
 	"SELECT runs.run, runs.started_ns, CASE WHEN held.run IS NOT NULL THEN held.bytes WHEN runs.left_out = 0 AND (SELECT sort "
 	"FROM metrics"
-	" WHERE metric=?1000) IN ('stack', 'leak') THEN 0 END, run_id, project, branch, commit_id, dry IS NOT NULL FROM runs LEFT "
+	" WHERE metric=?1000) IN ('stack', 'leak') THEN 0 END, run_id, project, branch, commit_id, dry IS NOT NULL, lost > 0 FROM "
+	"runs LEFT "
 	"JOIN held ON"
 	" held.run=runs.run AND held.metric=?1000 WHERE (held.run IS NOT NULL OR runs.project IN (SELECT r.project FROM held h"
 	" JOIN runs r ON r.run=h.run WHERE h.metric=?1000%s)) AND ";
@@ -470,10 +471,10 @@ bool sl_store_history(struct sl_store *store, const struct sl_query *query, int6
 	const char *before = metric ? sl_arena_printf(&arena, of_metric, is_of_project(query) ? " AND r.project=?1" : "")
 				    : sl_arena_printf(&arena,
 						      "SELECT runs.run, runs.started_ns, runs.%s, run_id, project, branch, "
-						      "commit_id, dry IS NOT NULL FROM runs WHERE ",
+						      "commit_id, dry IS NOT NULL, lost > 0 FROM runs WHERE ",
 						      sl_card_fields[field].column);
 	sqlite3_stmt *statement = prepare_where(store, query, before, " ORDER BY dry IS NOT NULL, runs.started_ns, runs.run", &at);
-	bool more = true;
+	bool more = true, bytes = metric || sl_card_fields[field].type == SL_CARD_BYTES;
 
 	sl_arena_free(&arena);
 	if (!statement)
@@ -481,11 +482,18 @@ bool sl_store_history(struct sl_store *store, const struct sl_query *query, int6
 	if (metric)
 		sqlite3_bind_int64(statement, 1000, metric);
 	while (more && (code = sl_store_step(store, statement)) == SQLITE_ROW) {
-		struct sl_store_point point = {sqlite3_column_int64(statement, 0), store_known(statement, 1),
-					       store_known(statement, 2),	   sl_store_text(statement, 3),
-					       sl_store_text(statement, 4),	   sl_store_text(statement, 5),
-					       sl_store_text(statement, 6),	   sqlite3_column_int(statement, 7)};
+		struct sl_store_point point = {sqlite3_column_int64(statement, 0),
+					       store_known(statement, 1),
+					       store_known(statement, 2),
+					       sl_store_text(statement, 3),
+					       sl_store_text(statement, 4),
+					       sl_store_text(statement, 5),
+					       sl_store_text(statement, 6),
+					       sqlite3_column_int(statement, 7),
+					       bytes && sqlite3_column_int(statement, 8)};
 
+		if (point.lossy)
+			point.value = -1;
 		more = each(context, &point);
 	}
 	sqlite3_finalize(statement);

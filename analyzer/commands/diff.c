@@ -1,5 +1,6 @@
 /* SPDX-License-Identifier: MIT */
 /* stormlog-analyze diff A B: compare one run, or several, with others. */
+#include <inttypes.h>
 #include <math.h>
 
 #include "analyzer/base/format.h"
@@ -142,56 +143,6 @@ static void because_json(struct sl_json *j, const struct sl_because *because)
 	sl_json_end(j);
 }
 
-struct runs {
-	SL_VECTOR(int64_t) list;
-};
-
-static bool add(void *context, const struct sl_card *card)
-{
-	struct runs *runs = context;
-
-	*SL_PUSH(&runs->list) = card->run;
-	return true;
-}
-
-static bool take(struct sl_catalogued *c, int64_t run, struct sl_side *side, struct sl_side_names *names)
-{
-	struct sl_card card;
-	bool fine;
-
-	sl_card_init(&card);
-	fine = sl_store_card(c->store, run, &card);
-	if (fine) {
-		sl_card_measures(&card, SL_PUSH(&side->runs));
-		*SL_PUSH(&names->list) = strdup(card.run_id ? card.run_id : card.identity);
-		if (card.left_out)
-			sl_escape_print(
-				stderr,
-				"stormlog-analyze: run %s has more places than its card holds: the smallest are not compared\n",
-				card.run_id);
-	}
-	sl_card_free(&card);
-	return fine;
-}
-
-/* Adds the runs to side and names.  An exit status after printing why, or -1: go on.  The catalogue is open. */
-static int side_query(struct sl_catalogued *c, const char *text, long newest, struct sl_side *side, struct sl_side_names *names)
-{
-	struct sl_store_ask ask = {.query = &c->query, .order = -1, .limit = newest};
-	struct runs runs = {0};
-	int status = sl_catalogued_query(c, text);
-	bool fine = status < 0 && sl_store_runs(c->store, &ask, add, &runs);
-
-	for (size_t i = 0; fine && i < runs.list.count; i++)
-		fine = take(c, runs.list.item[i], side, names);
-	if (status < 0 && !fine)
-		status = sl_catalogued_fail(c);
-	if (status < 0 && !runs.list.count)
-		status = sl_command_fail(SL_EXIT_USAGE, "%s: no such path, and no run of %s that answers it", text, c->catalogue);
-	SL_DROP(&runs.list);
-	return status;
-}
-
 #define SHOWN 12 /* rows of each section, unless --all */
 #define LINES 8	 /* the same of lines in the terms of a peak */
 
@@ -207,7 +158,7 @@ struct stack {
 	double bytes[2];
 };
 
-/* A part that a named run lacks; of one that a query found it is not known. */
+/* A part that a run lacks; of one that a query found only lost events are known. */
 struct missing {
 	unsigned side;
 	bool damaged;
@@ -314,6 +265,63 @@ static void add_missing(void *context, bool damaged, const char *subject, const 
 	*SL_PUSH(&t->c->missing) = (struct missing){t->side, damaged, t->path, sl_memory_copy(subject), sl_memory_copy(message)};
 }
 
+struct runs {
+	SL_VECTOR(int64_t) list;
+};
+
+static bool add(void *context, const struct sl_card *card)
+{
+	struct runs *runs = context;
+
+	*SL_PUSH(&runs->list) = card->run;
+	return true;
+}
+
+static bool take(struct comparison *c, int64_t run, unsigned side)
+{
+	struct sl_card card;
+	bool fine;
+
+	sl_card_init(&card);
+	fine = sl_store_card(c->catalogued.store, run, &card);
+	if (fine) {
+		char what[80], *name = strdup(card.run_id ? card.run_id : card.identity);
+
+		sl_card_measures(&card, SL_PUSH(&c->sides[side].runs));
+		*SL_PUSH(&c->names[side].list) = name;
+		if (card.lost > 0) {
+			snprintf(what, sizeof(what), "%" PRId64 " were lost, so less is known than happened", card.lost);
+			add_missing(&(struct telling){c, side, name}, true, "events", what);
+		}
+		if (card.left_out)
+			sl_escape_print(
+				stderr,
+				"stormlog-analyze: run %s has more places than its card holds: the smallest are not compared\n",
+				card.run_id);
+	}
+	sl_card_free(&card);
+	return fine;
+}
+
+/* Adds the runs to the side.  An exit status after printing why, or -1: go on.  The catalogue is open. */
+static int side_query(struct comparison *c, const char *text, unsigned side)
+{
+	struct sl_store_ask ask = {.query = &c->catalogued.query, .order = -1, .limit = c->newest};
+	struct runs runs = {0};
+	int status = sl_catalogued_query(&c->catalogued, text);
+	bool fine = status < 0 && sl_store_runs(c->catalogued.store, &ask, add, &runs);
+
+	for (size_t i = 0; fine && i < runs.list.count; i++)
+		fine = take(c, runs.list.item[i], side);
+	if (status < 0 && !fine)
+		status = sl_catalogued_fail(&c->catalogued);
+	if (status < 0 && !runs.list.count)
+		status = sl_command_fail(SL_EXIT_USAGE, "%s: no such path, and no run of %s that answers it", text,
+					 c->catalogued.catalogue);
+	SL_DROP(&runs.list);
+	return status;
+}
+
 /* A path stands for one run, a query for several. */
 static int take_run(struct comparison *c, char *path, unsigned side, unsigned runs)
 {
@@ -322,7 +330,7 @@ static int take_run(struct comparison *c, char *path, unsigned side, unsigned ru
 	int status;
 
 	if (c->catalogued.store && sl_catalogued_is_query(path)) {
-		status = side_query(&c->catalogued, path, c->newest, &c->sides[side], &c->names[side]);
+		status = side_query(c, path, side);
 		return status < 0 ? SL_EXIT_FINE : status;
 	}
 	status = sl_native_open(&report, &path, 1, &options);

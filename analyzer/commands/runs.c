@@ -30,6 +30,7 @@ struct history {
 	unsigned others; /* number of other metrics that the text also matches */
 	bool bytes;	 /* bytes; otherwise a count */
 	size_t unknown;	 /* number of runs for which it is unknown */
+	size_t lossy;	 /* those of them that lost events */
 	bool is_dry;	 /* the points are of dry runs */
 	size_t left_out; /* dry runs beside points of a device */
 	SL_VECTOR(struct point) points;
@@ -113,6 +114,7 @@ static bool add(void *context, const struct sl_store_point *point)
 	}
 	if (point->value < 0) {
 		h->unknown++;
+		h->lossy += point->lossy;
 		return true;
 	}
 	h->is_dry = point->is_dry;
@@ -168,10 +170,18 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 		sl_terminal_line(to, 0, 9, "         " SL_SERIES_UNSETTLED);
 }
 
+#define LOSSY 60
+
+static const char *lossy_text(const struct history *h, char out[LOSSY])
+{
+	snprintf(out, LOSSY, h->lossy ? " (%zu lost events)" : "", h->lossy);
+	return out;
+}
+
 /* The changes first, then of which runs. */
 static void put_text(const struct history *h)
 {
-	char first[TIME_SIZE], last[TIME_SIZE], unknown[60] = "";
+	char first[TIME_SIZE], last[TIME_SIZE], unknown[120] = "", lossy[LOSSY];
 	char low_text[SL_FORMAT_BYTES], high_text[SL_FORMAT_BYTES];
 	const struct point *points = h->points.item;
 	struct sl_terminal to = sl_terminal_here();
@@ -187,7 +197,7 @@ static void put_text(const struct history *h)
 	if (!h->change_count)
 		sl_terminal_line(&to, 0, 0, "%s", sl_series_unchanged(h->points.count));
 	if (h->unknown)
-		snprintf(unknown, sizeof(unknown), "; of %zu more it is not known", h->unknown);
+		snprintf(unknown, sizeof(unknown), "; of %zu more it is not known%s", h->unknown, lossy_text(h, lossy));
 	sl_terminal_line(&to, 0, 4, "%zu %sruns, %s .. %s%s; %s .. %s", h->points.count, h->is_dry ? "dry " : "",
 			 write_time(h->catalogued, first, points[0].when_ns),
 			 write_time(h->catalogued, last, points[h->points.count - 1].when_ns), unknown,
@@ -263,7 +273,8 @@ static int put_history(struct history *h, const char *name, unsigned of, bool js
 	if (h->points.count)
 		put_text(h);
 	else
-		sl_escape_print(stderr, "stormlog-analyze: no such runs%s\n", h->unknown ? " of which it is known" : "");
+		sl_escape_print(stderr, "stormlog-analyze: no such runs%s%s\n", h->unknown ? " of which it is known" : "",
+				lossy_text(h, (char[LOSSY]){0}));
 	return SL_EXIT_FINE;
 }
 

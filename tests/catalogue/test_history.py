@@ -60,6 +60,23 @@ class History(Catalogue):
         jsonschema.validate(found, schema)
         jsonschema.validate(place, schema)
 
+    def test_bytes_of_a_run_that_lost_events_are_no_points(self):
+        """Two runs seem to hold less than the five before them, but that is only what is known of them."""
+        for i, peak in enumerate([1000] * 5 + [500] * 2):
+            self.record("r%d" % i, peak, 4, "load_batch", file="train.py")
+        self.list(self.runs)
+        self.assertIn("CHANGED", self.ask("history", "peak"))
+        for name in "r5", "r6":
+            self.lose_events(name)
+        self.list(self.runs)
+        for what in "peak", "load_batch":
+            found = json.loads(self.ask("history", "--json", what))
+            self.assertEqual(([point["run"] for point in found["points"]], found["unknown"], found["changes"]), (["r%d" % i for i in range(5)], 2, []))
+            self.assertIn("of 2 more it is not known (2 lost events)", self.ask("history", what))
+        self.assertEqual(len(json.loads(self.ask("history", "--json", "oom"))["points"]), 7)
+        self.assertEqual(self.ask("history", "peak", "lost>0"), "")
+        self.assertIn("no such runs of which it is known (2 lost events)", self.said)
+
     def test_what_is_not_there_is_said(self):
         self.record("one")
         self.ask("history", "nowhere", self.runs, code=2)

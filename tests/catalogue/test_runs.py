@@ -56,6 +56,12 @@ class Catalogue(unittest.TestCase):
             shutil.copytree(recording.traces, os.path.join(self.runs, name))
             return recording.truth()
 
+    def lose_events(self, name):
+        folder = os.path.join(self.runs, name)
+        trace, = (os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".zst"))
+        with open(trace, "ab") as file:
+            file.write(traces.defs([{"def": "gap", "count": 3, "begin_ns": 0, "end_ns": 5, "why": "the disk was slow"}]))
+
     def ask(self, verb, *arguments, code=0, **environment):
         done = subprocess.run([ANALYZE, verb, "--catalogue", self.catalogue, *arguments], capture_output=True, text=True,
                               env=dict(os.environ, **{"COLUMNS": "400", **environment}), timeout=120)
@@ -272,11 +278,8 @@ class Runs(Catalogue):
 
     def test_a_run_that_lost_events_and_says_so_keeps_its_figures(self):
         self.record("lossy")
-        folder = os.path.join(self.runs, "lossy")
-        trace, = (os.path.join(folder, name) for name in os.listdir(folder) if name.endswith(".zst"))
         peak = self.list(self.runs)[1]["lossy"]["peak"]
-        with open(trace, "ab") as file:
-            file.write(traces.defs([{"def": "gap", "count": 3, "begin_ns": 0, "end_ns": 5, "why": "the disk was slow"}]))
+        self.lose_events("lossy")
         part = os.path.join(self.folder, "lossy.summary")
         subprocess.run([ANALYZE, "summarize", self.runs, "-o", part], capture_output=True)
         for path in self.runs, part:

@@ -35,6 +35,16 @@ class Sides(Catalogue):
         text = self.ask("diff", "run:a", "run:b")
         self.assertRegex(text, r"(?s)^MORE   peak 100 MiB \.\. 104 MiB -> 300 MiB \.\. 310 MiB, .*\n\nTOTALS\n.*\n\nbefore  a2\n +a1\nafter   b2\n +b1\n$")
 
+    def test_events_that_a_run_lost_are_said_as_of_a_path(self):
+        for name in "a1", "b1":
+            self.record(name)
+        self.lose_events("b1")
+        self.list(self.runs)
+        for side in "run:b", self.path("b1"):
+            found, _ = self.differences("run:a", side)
+            self.assertEqual([(part["side"], part["path"], part["damaged"]) for part in found["incomplete"]], [("after", "b1" if side == "run:b" else side, True)])
+        self.assertIn("incomplete: after, b1: events: 3 were lost, so less is known than happened", self.ask("diff", "run:a", "run:b"))
+
     def test_what_cannot_be_compared_is_said(self):
         self.record("a1")
         self.ask("diff", "run:a", "run:b", code=2)  # no catalogue yet
