@@ -340,6 +340,7 @@ struct sl_scan {
 	unsigned read;		 /* how many of them were read this time */
 	bool unsaved;		 /* a pack found no room */
 	bool empty;		 /* the paths hold no file that could be of a run */
+	bool unread;		 /* a file of a run could not be read; the reason was said, and the next scan tries it again */
 	struct sl_map met;
 	const char *missing; /* a path that does not exist (errno) */
 	bool nameless;	     /* of what was read last, names of native frames could not be looked up now */

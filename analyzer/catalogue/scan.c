@@ -99,10 +99,11 @@ static void look_at(struct before *before, const char *path)
 		free(whole);
 }
 
-/* Where names of a run are missing, the next scan reads its files again. */
+/* Where no run was read, or names of it are missing, the next scan reads the files again. */
 static bool put_files(struct sl_scan *scan, const struct before *before, const struct runs *runs)
 {
-	for (size_t i = 0; i < before->count && !scan->nameless; i++)
+	scan->unread |= !runs->count && !scan->nameless;
+	for (size_t i = 0; i < before->count && runs->count && !scan->nameless; i++)
 		if (!sl_store_file_put(scan->store, &before->item[i], runs->item, runs->count))
 			return false;
 	return true;
@@ -287,8 +288,10 @@ static bool learn_run(struct sl_scan *scan, struct sl_images *images, unsigned n
 		if (!part && !more.count)
 			moved = take_images(images, which, count);
 		fine = learn(scan, moved.image_count ? &moved : NULL, paths.item, (unsigned)paths.count, id, source, &runs);
-	} else if (fine && paths.count)
-		sl_escape_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.item[0]);
+	} else {
+		for (size_t i = 0; fine && i < paths.count; i++)
+			sl_escape_print(stderr, "stormlog-analyze: %s: no header can be read: it is of no run\n", paths.item[i]);
+	}
 	fine = fine && put_files(scan, &before, &runs);
 	free(source);
 	free(others.outside);
@@ -328,7 +331,9 @@ static bool put_summaries(struct sl_scan *scan, const struct sl_images *images, 
 			*SL_PUSH(&of[number - 1]) = run;
 	}
 	for (size_t s = 0; s < before->count; s++) {
-		fine = fine && (sl_library_lacked() || sl_store_file_put(scan->store, &before->item[s], of[s].item, of[s].count));
+		scan->unread |= !of[s].count && !sl_library_lacked();
+		fine = fine && (sl_library_lacked() || !of[s].count ||
+				sl_store_file_put(scan->store, &before->item[s], of[s].item, of[s].count));
 		SL_DROP(&of[s]);
 	}
 	sl_map_free(&numbers);
@@ -376,6 +381,7 @@ static bool learn_pack(struct sl_scan *scan, char *path)
 			scan->unsaved = true;
 		else
 			sl_paths_failed(path);
+		scan->unread |= !scan->unsaved;
 		free(whole);
 		return true; /* the next scan tries it again */
 	}

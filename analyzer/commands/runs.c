@@ -382,7 +382,7 @@ static int learn(struct sl_catalogued *c, char *const *paths, unsigned count)
 	c->narrowed = count > 0;
 	if (!count || sl_scan_paths(&c->scan, paths, count)) {
 		if (!c->scan.empty)
-			return -1;
+			return c->scan.unread && !c->scan.runs.count ? SL_EXIT_UNREADABLE : -1;
 		sl_paths_empty(paths, count, "trace, summary, pack or log");
 		return SL_EXIT_UNREADABLE;
 	}

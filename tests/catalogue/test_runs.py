@@ -242,15 +242,23 @@ class Runs(Catalogue):
         self.assertEqual(len(self.ids(self.runs)), 3)
         self.assertEqual([run["finding"] for run in self.list(os.path.join(self.runs, "notes.txt"))[1].values()], ["out_of_memory"])
 
-    def test_what_cannot_be_read_is_said_once(self):
+    def test_what_cannot_be_read_is_said_each_time(self):
         self.record("one")
         bad = os.path.join(self.runs, "rank-00000-1.msgpack.zst")
         with open(bad, "wb") as file:
             file.write(b"nothing of ours")
-        self.assertEqual(self.ids(self.runs), ["one"])
-        self.assertIn("rank-00000-1", self.said)
-        self.assertEqual(self.list(self.runs)[0], 0)
-        self.assertEqual(self.said, "")
+        pack, part = (os.path.join(self.folder, name) for name in ("no.stormlog", "no.summary"))
+        for path in pack, part, bad.replace("1.msg", "2.msg"):
+            shutil.copyfile(bad, path)
+        for read in 1, 0:
+            found, runs = self.list(self.runs, pack, part)
+            self.assertEqual((found, list(runs)), (read, ["one"]))
+            for name in "rank-00000-1.msgpack.zst: no header can be read", "rank-00000-2.msgpack.zst: no header", "no.stormlog: no pack of a run", "no.summary: ":
+                self.assertIn(name, self.said)
+            for path in bad, pack, part:
+                for verb in ["runs"], ["runs", "--json"], ["history", "peak"]:
+                    self.assertEqual(self.ask(*verb, path, code=3), "")
+                    self.assertIn(os.path.basename(path), self.said)
 
     def test_a_folder_without_a_run_is_an_error_as_for_other_verbs(self):
         os.makedirs(self.runs)
@@ -496,7 +504,7 @@ class Runs(Catalogue):
         finally:
             with open(reads, "rb") as file:
                 said = file.read()
-            self.assertEqual((child.wait(120), b"no.stormlog: no pack of a run" in said), (0, True), said.strip())
+            self.assertEqual((child.wait(120), b"no.stormlog: no pack of a run" in said), (3, True), said.strip())
 
     def test_json_is_as_its_schema_says(self):
         try:

@@ -126,7 +126,7 @@ class Endings(unittest.TestCase):
                                preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit)))
             self.assertEqual((done.returncode, len(json.loads(done.stdout)["runs"])), (UNSAVED if runs == 1 else 0, runs), done.stderr)
             self.assertEqual("b.stormlog: it cannot be unpacked: File too large" in done.stderr, runs == 1)
-            self.assertEqual("c.stormlog: no pack of a run" in done.stderr, runs == 1, "it is known the next time")
+            self.assertIn("c.stormlog: no pack of a run", done.stderr)
             self.assertIn("d.stormlog: Invalid argument", done.stderr)
 
     def contents(self):
