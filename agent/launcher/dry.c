@@ -309,9 +309,9 @@ bool sl_dry_begin(const struct sl_launch *run)
 		sl_dry_end(run);
 		return false;
 	}
-	for (unsigned i = 0; i < run->writes_count; i++)
-		if (access(run->writes[i], F_OK)) {
-			sl_launcher_say("--allow-writes %s: %s", run->writes[i], strerror(errno));
+	for (size_t i = 0; i < run->writes.count; i++)
+		if (access(run->writes.item[i], F_OK)) {
+			sl_launcher_say("--allow-writes %s: %s", run->writes.item[i], strerror(errno));
 			sl_dry_end(run);
 			return false;
 		}

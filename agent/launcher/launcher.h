@@ -3,6 +3,7 @@
 #pragma once
 
 #include "agent/process/process.h"
+#include "common/arguments.h"
 #include "common/base.h"
 
 #define SL_LAUNCH_FAILED     125 /* the launcher itself failed, or was used wrongly */
@@ -16,18 +17,15 @@ struct sl_ringfile;
 
 struct sl_launch {
 	bool report, gate, push, check, json, force, init, no_values, keep_writes;
-	bool warned;		/* that nothing will be recorded */
-	bool shapes;		/* --weights shapes */
-	const char *writes[32]; /* --allow-writes: folders */
-	unsigned writes_count;
-	const char *steps;		       /* --steps: a number; NULL: the job ends by itself */
-	const char *until;		       /* --until: what a server prints when it is up; NULL: the command ends by itself */
-	const char *dry;		       /* --dry: the card; NULL: record what runs on a real device */
-	const char *largest[SL_LARGEST_NAMES]; /* --largest: NAME=LOW..HIGH */
-	unsigned largest_count;
-	const char *against;   /* --against: another environment's Python; NULL: not asked */
-	const char *watch[32]; /* --watch: alert rules */
-	unsigned watch_count;
+	bool warned;		   /* that nothing will be recorded */
+	const char *shapes;	   /* --weights shapes; NULL: not given */
+	struct sl_texts writes;	   /* --allow-writes: folders */
+	const char *steps;	   /* --steps: a number; NULL: the job ends by itself */
+	const char *until;	   /* --until: what a server prints when it is up; NULL: the command ends by itself */
+	const char *dry;	   /* --dry: the card; NULL: record what runs on a real device */
+	struct sl_texts largest;   /* --largest: NAME=LOW..HIGH, at most SL_LARGEST_NAMES */
+	const char *against;	   /* --against: another environment's Python; NULL: not asked */
+	struct sl_texts watch;	   /* --watch: alert rules */
 	struct sl_options options; /* as the command's processes will read them from the environment */
 	char **command;		   /* argv of the command; [0] NULL: none given */
 	char directory[4096];	   /* absolute; placeholders are kept */

@@ -153,8 +153,8 @@ static void take_kept(const struct sl_launch *run, const char *traces, const cha
 
 	for (unsigned i = 0; i < OWN; i++)
 		kept_paths[i] = realpath(own[i], NULL) ?: own[i];
-	for (unsigned i = 0; i < run->writes_count && count < KEPT; i++) {
-		char *real = realpath(run->writes[i], NULL);
+	for (size_t i = 0; i < run->writes.count && count < KEPT; i++) {
+		char *real = realpath(run->writes.item[i], NULL);
 
 		if (real)
 			kept_paths[count++] = real;

@@ -86,8 +86,8 @@ static void allow(int rules, const char *path, uint64_t access)
 
 static bool is_everything(const struct sl_launch *run)
 {
-	for (unsigned i = 0; i < run->writes_count; i++)
-		if (!strcmp(run->writes[i], "/"))
+	for (size_t i = 0; i < run->writes.count; i++)
+		if (!strcmp(run->writes.item[i], "/"))
 			return true;
 	return false;
 }
@@ -143,8 +143,8 @@ bool sl_protect_enter(const struct sl_launch *run, const char *scratch, const ch
 	rules = (int)syscall(SYS_landlock_create_ruleset, &access, sizeof(access), 0);
 	for (size_t i = 0; i < SL_COUNT(always); i++)
 		allow(rules, always[i], access);
-	for (unsigned i = 0; i < run->writes_count; i++)
-		allow(rules, run->writes[i], access);
+	for (size_t i = 0; i < run->writes.count; i++)
+		allow(rules, run->writes.item[i], access);
 	allow(rules, scratch, access);
 	allow(rules, traces, access);
 	for (int i = 0; i < laid; i++)

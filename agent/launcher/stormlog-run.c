@@ -34,10 +34,10 @@ static const char *why_not(const struct sl_launch *run)
 {
 	return !run->dry				    ? "goes with --dry=CARD"
 	       : run->report || run->gate		    ? "goes without --report and --gate"
-	       : run->push || run->watch_count		    ? "goes without --push and --watch"
+	       : run->push || run->watch.count		    ? "goes without --push and --watch"
 	       : strchr(run->options.output, '%')	    ? "wants an --output without %"
 	       : strchr(run->dry, '%')			    ? "wants a --dry=CARD without %"
-	       : run->against && run->largest_count	    ? "goes without --largest"
+	       : run->against && run->largest.count	    ? "goes without --largest"
 	       : run->against && strchr(run->dry, ',')	    ? "goes with one card"
 	       : run->against && access(run->against, X_OK) ? "wants the bin/python of another environment"
 							    : NULL;
@@ -76,8 +76,8 @@ static int start_tries(const struct sl_launch *run, char **argv)
 		strncat(other, run->against, sizeof(other) / 2 - 1);
 	}
 	to[count++] = other;
-	for (unsigned i = 0; i < run->largest_count; i++)
-		to[count++] = (char *)run->largest[i];
+	for (size_t i = 0; i < run->largest.count; i++)
+		to[count++] = (char *)run->largest.item[i];
 	to[count++] = "--";
 	to[count++] = self;
 	for (size_t i = 1; i < words; i++)
@@ -320,7 +320,7 @@ int main(int argc, char **argv)
 		return sl_launcher_fail(SL_LAUNCH_FAILED, "no command given; as in: stormlog-run -- python train.py");
 	if (!make_absolute(&run) || !find_agent(&run))
 		return SL_LAUNCH_FAILED;
-	if (run.largest_count || run.against)
+	if (run.largest.count || run.against)
 		return prepare_folder(&run, folder, sizeof(folder)) ? SL_LAUNCH_FAILED : start_tries(&run, argv);
 	if (run.dry && !sl_dry_begin(&run))
 		return SL_LAUNCH_FAILED;
@@ -328,7 +328,7 @@ int main(int argc, char **argv)
 	if (first && !run.options.quiet)
 		found = warn_target(&run);
 	/* Nothing to do meanwhile or afterwards: exec the command, so that it has its starter's signals without us. */
-	if (!run.dry && (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch_count)))
+	if (!run.dry && (!first || (run.options.quiet && !run.report && !run.gate && !run.push && !run.watch.count)))
 		return sl_child_exec(&run);
 	why = prepare_folder(&run, folder, sizeof(folder));
 	run.warned = why && first && !run.options.quiet;
@@ -338,7 +338,7 @@ int main(int argc, char **argv)
 		sl_launcher_say("--push needs STORMLOG_SERVER: the run will stay here");
 	if (found && !why)
 		fprintf(stderr, "stormlog: recording to %s\n", shown_folder(&run));
-	if (run.watch_count && !sl_watcher_start(&run))
+	if (run.watch.count && !sl_watcher_start(&run))
 		return SL_LAUNCH_FAILED;
 	status = sl_child_run(&run);
 	sl_dry_end(&run);

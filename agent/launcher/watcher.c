@@ -38,7 +38,7 @@ static bool rules_are_read(char **argv, unsigned count)
 
 bool sl_watcher_start(const struct sl_launch *run)
 {
-	char program[4096], run_id[sizeof(run->run_id)], **argv = calloc(2 * run->watch_count + 6, sizeof(*argv));
+	char program[4096], run_id[sizeof(run->run_id)], **argv = calloc(2 * run->watch.count + 6, sizeof(*argv));
 	unsigned count = 0;
 
 	if (!argv || !sl_paths_analyzer(program, sizeof(program))) {
@@ -51,9 +51,9 @@ bool sl_watcher_start(const struct sl_launch *run)
 		sl_identity_run_named(run_id, sizeof(run_id));
 	argv[count++] = program;
 	argv[count++] = (char *)"watch";
-	for (unsigned i = 0; i < run->watch_count; i++) {
+	for (size_t i = 0; i < run->watch.count; i++) {
 		argv[count++] = (char *)"--rule";
-		argv[count++] = (char *)run->watch[i];
+		argv[count++] = (char *)run->watch.item[i];
 	}
 	if (!rules_are_read(argv, count)) {
 		free(argv);

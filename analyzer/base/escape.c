@@ -9,6 +9,7 @@
 
 #include "analyzer/base/memory.h"
 #include "analyzer/base/utf8.h"
+#include "common/arguments.h"
 
 /* Characters that have a meaning in the form. */
 static const char *const special[] = {
@@ -331,4 +332,21 @@ int sl_escape_fail(const char *program, int status, const char *format, ...)
 	sl_escape_print(stderr, "%s: %s\n", program, why);
 	free(why);
 	return status;
+}
+
+void sl_escape_refuse(const struct sl_arguments *options, const struct sl_option *row, const char *value)
+{
+	const char *text = options->argv[options->at];
+	const struct sl_option *o = options->table;
+	size_t size = strcspn(text, "=");
+
+	while (o->name && (strncmp(o->name, text, size) || !o->name[size]))
+		o++;
+	if (value)
+		sl_escape_fail(options->program, 2, "%s is not what this option takes", value);
+	else if (row || !o->name)
+		sl_escape_fail(options->program, 2, "%s %s; --help lists the options", text,
+			       row ? "needs a value" : "is no option");
+	else
+		sl_escape_fail(options->program, 2, "options are written in full: %s", o->name);
 }

@@ -36,3 +36,8 @@ int sl_escape_print(FILE *out, const char *format, ...) __attribute__((format(pr
 
 /* Prints "PROGRAM: ..." as a line on stderr, cleaned like a text.  Returns the status. */
 int sl_escape_fail(const char *program, int status, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
+/* sl_arguments.refuse of programs without verbs. */
+struct sl_arguments;
+struct sl_option;
+void sl_escape_refuse(const struct sl_arguments *options, const struct sl_option *row, const char *value);

@@ -9,7 +9,7 @@
  */
 #pragma once
 
-#include "analyzer/base/arguments.h"
+#include "common/arguments.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/terminal.h"
 #include "analyzer/catalogue/catalogue.h"

@@ -169,6 +169,12 @@ class Launcher(unittest.TestCase):
         self.assertIn('did you mean cudaMalloc?', self.launch('--inject-oom', '3:cudaMaloc', 'true').stderr)
         self.assertNotIn('inject-oom', self.launch('--inject-oom', '3:cuMemAlloc', 'true').stderr)
 
+    def test_a_name_may_be_cut_while_it_is_the_only_one_and_letters_may_share_a_word(self):
+        for words in (('-qo', 'x'), ('-qox',), ('-q', '--outp', 'x'), ('--qu', '--outp=x', '--'), ('-o', 'y', '-q', '--output', 'x')):
+            self.assertEqual(self.launch(*words, 'sh', '-c', 'echo $STORMLOG_DIR $STORMLOG_QUIET').stdout, os.path.join(os.path.realpath(self.folder), 'x') + ' 1\n', words)
+        for words in (('--st', 'both'), ('--qu=1',), ('-qx',)):
+            self.assertEqual(self.launch(*words, 'true').returncode, 125, words)
+
     def test_an_unknown_variable_is_named_with_its_nearest_and_the_command_runs(self):
         done = self.launch('true', STORMLOG_STAKCS='none', STORMLOG_NOSUCH='x', STORMLOG_RUN_ID='x')
         self.assertEqual(done.returncode, 0)

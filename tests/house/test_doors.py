@@ -58,6 +58,7 @@ MAY = {
     "tools/attach/recording.c": ("a trace", "write 1"),
     "tools/attach/stormlog-attach.c": ("a number in a ring", "pwrite 1"),
     "tools/attach/unwind.c": ("functions of libdw, in a table", "dlsym 1"),
+    "common/arguments.c": ("words of the program: its tables", "fprintf 3 perror 1 printf 1"),
     "common/standard.h": ("the program's own name", "fprintf 1"),
     "tools/exporter/stormlog-exporter.c": ("pages of families.c", "MHD_add_response_header 1 MHD_create_response_from_buffer 1"),
     "tools/server/html.c": ("markup of ours; text through the door, or as an address", "fwrite 1"),

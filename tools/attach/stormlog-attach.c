@@ -6,7 +6,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "analyzer/base/arguments.h"
+#include "common/arguments.h"
 #include "analyzer/base/escape.h"
 #include "tools/attach/attach.h"
 #include "common/standard.h"
@@ -591,7 +591,8 @@ static void work(struct request *request)
 int main(int argc, char **argv)
 {
 	struct request request = {.folder = "traces"};
-	struct sl_arguments parsed = {"stormlog-attach", "[options] PID|DIR|RING...", about, table, SL_PATHS_OPTIONAL, argc, argv};
+	struct sl_arguments parsed = {"stormlog-attach", "[options] PID|DIR|RING...", about, table, SL_PATHS_OPTIONAL, argc, argv,
+				      sl_escape_refuse};
 	sigset_t ends;
 	int status;
 

@@ -2,7 +2,7 @@
 /* stormlog-exporter: what its files share.  One thread. */
 #pragma once
 
-#include "analyzer/base/arguments.h"
+#include "common/arguments.h"
 #include "analyzer/follow/follow.h"
 
 #define EXPORTER_DEVICES SL_FIGURES_DEVICES

@@ -246,7 +246,8 @@ static void end_when_asked(void)
 int main(int argc, char **argv)
 {
 	struct settings s = {{.follow = sl_follow_new(), .root = "", .max_processes = MOST}, .listen = "127.0.0.1:9836"};
-	struct sl_arguments parsed = {"stormlog-exporter", "[options] [DIR...]", about, table, SL_PATHS_OPTIONAL, argc, argv};
+	struct sl_arguments parsed = {"stormlog-exporter", "[options] [DIR...]", about, table, SL_PATHS_OPTIONAL, argc, argv,
+				      sl_escape_refuse};
 	char node[SL_HOST_HEADER_MAX] = "";
 	int status, fd = 0;
 

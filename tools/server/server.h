@@ -7,7 +7,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/arguments.h"
+#include "common/arguments.h"
 #include "analyzer/base/hash.h"
 #include "analyzer/catalogue/catalogue.h"
 

@@ -143,7 +143,7 @@ static int backup(struct sl_server *server, const char *path)
 int main(int argc, char **argv)
 {
 	struct settings s = {.listen = "127.0.0.1:7171", .server.packs = {.pack_max = 4ull << 30, .spare = 16 << 20}};
-	struct sl_arguments parsed = {"stormlog-server", usage, about, table, SL_PATHS_WORDS, argc, argv};
+	struct sl_arguments parsed = {"stormlog-server", usage, about, table, SL_PATHS_WORDS, argc, argv, sl_escape_refuse};
 	struct addrinfo *address = NULL;
 	struct sl_tokens_command token;
 	char **words;

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "analyzer/base/arguments.h"
+#include "common/arguments.h"
 #include "analyzer/base/escape.h"
 #include "analyzer/base/sandbox.h"
 #include "common/now.h"
@@ -414,7 +414,8 @@ static void confine(const struct sl_top *top)
 int main(int argc, char **argv)
 {
 	struct sl_top top = {.process = ALL, .session = ALL, .interval = 1, .findings.fd = -1};
-	struct sl_arguments parsed = {"stormlog-top", "[options] [DIR...]", about, table, SL_PATHS_OPTIONAL, argc, argv};
+	struct sl_arguments parsed = {"stormlog-top", "[options] [DIR...]", about, table, SL_PATHS_OPTIONAL, argc,
+				      argv,	      sl_escape_refuse};
 	int status = sl_arguments_parse(&parsed, NULL, &top);
 
 	top.paths = parsed.paths;

@@ -1,34 +1,32 @@
 /* SPDX-License-Identifier: MIT */
-#include "analyzer/base/arguments.h"
+#include "common/arguments.h"
 
 #include <errno.h>
 #include <limits.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
-#include "analyzer/base/escape.h"
-#include "analyzer/base/memory.h"
-#include "analyzer/base/vector.h"
 #include "common/text.h"
 
-enum { FINE, USAGE = 2 };
+enum { FINE, USAGE = 2, NO_MEMORY };
 
 #define HELP_COLUMN 27
 #define HELP_END    80
 
-void sl_arguments_wrap(FILE *out, size_t at, size_t column, const char *words)
+static void wrap(FILE *out, size_t at, size_t column, const char *words, const char *end)
 {
 	bool first = true;
 
-	while (*words) {
+	while (words < end) {
 		size_t size = strcspn(words, " \n");
 
 		if (at + !first + size > HELP_END && at > column) {
-			sl_escape_print(out, "\n%*s", (int)column, "");
+			fprintf(out, "\n%*s", (int)column, "");
 			at = column;
 			first = true;
 		}
-		sl_escape_print(out, "%s%.*s", first ? "" : " ", (int)size, words);
+		fprintf(out, "%s%.*s", first ? "" : " ", (int)size, words);
 		at += size + !first;
 		first = false;
 		words += size + (words[size] != 0);
@@ -36,19 +34,21 @@ void sl_arguments_wrap(FILE *out, size_t at, size_t column, const char *words)
 	fputc('\n', out);
 }
 
+void sl_arguments_wrap(FILE *out, size_t at, size_t column, const char *words)
+{
+	wrap(out, at, column, words, words + strlen(words));
+}
+
 /* Prints paragraphs; a line that begins with blanks, and one before it, end where they end. */
 static void put_about(FILE *out, const char *about)
 {
 	while (*about) {
 		size_t size = strcspn(about, "\n"), indent = strspn(about, " ");
-		char *text;
 
 		while (!indent && size && about[size] && !strchr(" \n", about[size + 1]))
 			size += 1 + strcspn(about + size + 1, "\n");
-		text = sl_memory_must(strndup(about + indent, size - indent));
-		sl_escape_print(out, "%*s", (int)indent, "");
-		sl_arguments_wrap(out, indent, indent ? indent + 2 : 0, text);
-		free(text);
+		fprintf(out, "%*s", (int)indent, "");
+		wrap(out, indent, indent ? indent + 2 : 0, about + indent, about + size);
 		about += size + (about[size] != 0);
 	}
 }
@@ -56,12 +56,11 @@ static void put_about(FILE *out, const char *about)
 void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 {
 	FILE *out = wrong ? stderr : stdout;
-	char *text;
+	char text[2000];
 
-	sl_escape_print(out, "usage: ");
-	text = sl_memory_print("%s %s%s", options->program, options->usage, wrong ? "  (--help lists them)" : "");
+	fputs("usage: ", out);
+	snprintf(text, sizeof(text), "%s %s%s", options->program, options->usage, wrong ? "  (--help lists them)" : "");
 	sl_arguments_wrap(out, 7, 11, text);
-	free(text);
 	if (wrong)
 		return;
 	if (options->about) {
@@ -73,22 +72,24 @@ void sl_arguments_usage(const struct sl_arguments *options, bool wrong)
 		char left[100], letter[8] = "    ";
 		bool folded;
 
+		if (!o->name[2]) /* of no option */
+			continue;
 		if (o->letter)
 			snprintf(letter, sizeof(letter), "-%c, ", o->letter);
-		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value ? " " : "", o->value ? o->value : "");
+		snprintf(left, sizeof(left), "%s%s%s%s", letter, o->name, o->value && *o->value != '[' ? " " : "",
+			 o->value ? o->value : "");
 		folded = strlen(left) + 2 > HELP_END;
-		text = sl_memory_print("%s%s%s", folded ? o->value : "", folded ? ": " : "", o->help);
+		snprintf(text, sizeof(text), "%s%s%s", folded ? o->value : "", folded ? ": " : "", o->help);
 		if (folded) { /* the words of the value begin the text */
 			for (char *at = text; *at != ':'; at++)
 				*at = *at == '|' ? ' ' : *at;
 			snprintf(left, sizeof(left), "%s%s", letter, o->name);
 		}
 		if (strlen(left) + 3 > HELP_COLUMN)
-			sl_escape_print(out, "  %s\n%*s", left, HELP_COLUMN, "");
+			fprintf(out, "  %s\n%*s", left, HELP_COLUMN, "");
 		else
-			sl_escape_print(out, "  %-*s", HELP_COLUMN - 2, left);
+			fprintf(out, "  %-*s", HELP_COLUMN - 2, left);
 		sl_arguments_wrap(out, HELP_COLUMN, HELP_COLUMN, text);
-		free(text);
 	}
 }
 
@@ -115,6 +116,18 @@ static bool read_real(const char *text, double min, double max, double *value)
 	return !text[strspn(text, "0123456789.e+-")] && *text != '+' && end != text && !*end && *value >= min && *value <= max;
 }
 
+static bool add_text(struct sl_texts *list, const char *value)
+{
+	const char **longer = reallocarray(list->item, list->count + 1, sizeof(*longer));
+
+	if (!longer)
+		return false;
+	list->item = longer;
+	longer[list->count] = value;
+	list->capacity = ++list->count;
+	return true;
+}
+
 bool sl_arguments_read(const struct sl_option *o, const char *value, void *context)
 {
 	void *into = (char *)context + o->into;
@@ -126,8 +139,7 @@ bool sl_arguments_read(const struct sl_option *o, const char *value, void *conte
 		*(const char **)into = value;
 		return true;
 	case SL_READ_TEXTS:
-		*SL_PUSH((struct sl_texts *)into) = value;
-		return true;
+		return add_text(into, value);
 	case SL_READ_FLAG:
 		return *(bool *)into = true;
 	case SL_READ_REAL:
@@ -153,7 +165,7 @@ bool sl_arguments_read(const struct sl_option *o, const char *value, void *conte
 }
 
 /* What follows the option's name or letter, from "=" on; NULL: the text is another option. */
-static const char *value_in(const struct sl_option *o, const char *text)
+static const char *value_in(const struct sl_arguments *options, const struct sl_option *o, const char *text)
 {
 	bool is_long = text[1] == '-';
 	size_t size = is_long ? strlen(o->name) : 2;
@@ -161,62 +173,62 @@ static const char *value_in(const struct sl_option *o, const char *text)
 	if (is_long ? strncmp(text, o->name, size) : text[1] != o->letter)
 		return NULL;
 	text += size;
-	return !*text || (o->value && (!is_long || *text == '=')) ? text : NULL;
+	return !*text || (is_long ? o->value && *text == '=' : o->value || options->shortens) ? text : NULL;
 }
 
-static void refuse(const struct sl_arguments *options, const struct sl_option *row, const char *value)
+/* The option of this text, or of the only name that begins so; its name is NULL where there is none. */
+static const struct sl_option *option_of(const struct sl_arguments *options, const char *text, const char **value)
 {
-	const char *text = options->argv[options->at];
-	const struct sl_option *o = options->table;
-	size_t size = strcspn(text, "=");
+	const struct sl_option *o = options->table, *begun = NULL;
+	size_t size = strcspn(text, "="), count = 0;
 
-	while (o->name && (strncmp(o->name, text, size) || !o->name[size]))
-		o++;
-	if (value)
-		sl_escape_fail(options->program, USAGE, "%s is not what this option takes", value);
-	else if (row || !o->name)
-		sl_escape_fail(options->program, USAGE, "%s %s; --help lists the options", text,
-			       row ? "needs a value" : "is no option");
-	else
-		sl_escape_fail(options->program, USAGE, "options are written in full: %s", o->name);
+	for (; o->name && !(*value = value_in(options, o, text)); o++)
+		if (options->shortens && text[1] == '-' && !strncmp(o->name, text, size) && (o->value || !text[size]) && !count++)
+			begun = o;
+	if (o->name || count != 1)
+		return o;
+	*value = text + size;
+	return begun;
 }
 
-/* Reads the option at this position, and its value, which may be the next word.  -1: go on, else the exit status. */
-static int read_option(struct sl_arguments *options, sl_arguments_take *take, void *context)
+/* Reads an option at this position, and its value, which may be the next word.  -1: go on, else the exit status. */
+static int read_option(struct sl_arguments *options, const char *text, sl_arguments_take *take, void *context)
 {
-	const char *text = options->argv[options->at], *value = NULL;
-	const struct sl_option *o = options->table;
-	bool fine;
+	const char *value = NULL;
+	const struct sl_option *o = option_of(options, text, &value);
+	bool is_long = text[1] == '-', may = o->value && *o->value == '[', fine;
 
-	if (!strcmp(text, "--help")) {
+	if (!strcmp(o->name ?: text, "--help")) {
 		sl_arguments_usage(options, false);
 		return FINE;
 	}
-	while (o->name && !(value = value_in(o, text)))
-		o++;
-	if (o->name && *value)
-		value += text[1] == '-';
+	if (o->value && *value)
+		value += is_long;
 	else
-		value = o->value && options->at + 1 < options->argc ? options->argv[++options->at] : NULL;
+		value = o->value && !may && options->at + 1 < options->argc ? options->argv[++options->at] : NULL;
 	if (o->read == SL_READ_VERSION) {
-		sl_escape_print(stdout, "%s %s\n", options->program, SL_VERSION);
+		printf("%s %s\n", options->program, SL_VERSION);
 		return FINE;
 	}
-	fine = o->name && !o->value == !value && sl_arguments_read(o, value, context) &&
+	fine = o->name && (may || !o->value == !value) && sl_arguments_read(o, value, context) &&
 	       (o->read || !take || take(context, (int)(o - options->table), value));
 	if (!fine) {
-		(options->refuse ?: refuse)(options, o->name ? o : NULL, value);
+		options->refuse(options, o->name ? o : NULL, value);
 		return USAGE;
 	}
 	options->given |= 1ull << (o - options->table);
 	if (o->read == SL_READ_FOLDER)
 		options->symbols = value;
-	return -1;
+	return o->value || is_long || !text[2] ? -1 : read_option(options, text + 1, take, context);
 }
 
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context)
 {
-	options->paths = sl_memory_must(calloc((size_t)options->argc + 1, sizeof(*options->paths)));
+	options->paths = calloc((size_t)options->argc + 1, sizeof(*options->paths));
+	if (!options->paths) {
+		perror(options->program);
+		return NO_MEMORY;
+	}
 	for (options->at = 1; options->at < options->argc; options->at++) {
 		char *text = options->argv[options->at];
 		int status;
@@ -227,7 +239,7 @@ int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, vo
 			options->paths[options->path_count++] = text;
 			options->split += !options->only_paths;
 			options->only_paths |= options->wants == SL_PATHS_WORDS;
-		} else if ((status = read_option(options, take, context)) >= 0) {
+		} else if ((status = read_option(options, text, take, context)) >= 0) {
 			return status;
 		}
 	}

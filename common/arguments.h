@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: MIT */
 /*
  * The options of a program or a verb are a table, from which parsing, --help and completion are made.  Each has the forms
- * --name VALUE, --name=VALUE, -nVALUE and -n VALUE, and is written in full.  Options and paths may be mixed; after "--" there are
- * only paths.  One thread.
+ * --name VALUE, --name=VALUE, -nVALUE and -n VALUE, and is written in full unless `shortens`.  Options and paths may be mixed.
+ * After "--" there are only paths.  One thread.
  *
  * 	struct settings {
  * 		const char *run;
@@ -25,9 +25,9 @@
 #include <stdio.h>
 
 struct sl_option {
-	const char *name;  /* "--run"; NULL ends the table */
+	const char *name;  /* "--run"; "--": of no option; NULL ends the table */
 	char letter;	   /* 0: none */
-	const char *value; /* how --help writes the value; NULL: a flag */
+	const char *value; /* how --help writes the value; NULL: a flag; "[=CARD]": only behind "=" */
 	const char *help;
 	/* How the value is read and into which member of the settings: a macro below.  Without one the value goes to `take`. */
 	enum {
@@ -82,10 +82,10 @@ struct sl_arguments {
 	char **argv; /* [0] is not read */
 	/*
 	 * Prints why the word at `at` is refused: the option of this row (NULL: there is none) has an invalid value (NULL: none).
-	 * NULL: as programs without verbs do.
 	 */
 	void (*refuse)(const struct sl_arguments *parsed, const struct sl_option *row, const char *value);
 	const char *verb; /* for `refuse` */
+	bool shortens;	  /* as getopt_long: a name may be cut where it stays the only one, and letters of flags may share a word */
 	/* after sl_arguments_parse: */
 	char **paths;		    /* from argv, ended by NULL; freed by sl_arguments_free */
 	unsigned path_count, split; /* split: paths before "--", path_count where there is none */
@@ -100,7 +100,7 @@ struct sl_arguments {
  * Parses all of argv into `context`, the settings that the table's rows name.  `take` gets each option whose row names no member:
  * its index in the table, and its value (NULL for a flag).  It returns whether the value is valid.  It may be NULL where all rows
  * name members.  Returns -1 to go on, with as many paths as are wanted, or an exit status: 0 after --help or --version on stdout,
- * 2 after printing on stderr what is wrong.
+ * 2 after printing on stderr what is wrong, 3 without memory.
  */
 typedef bool sl_arguments_take(void *context, int option, const char *value);
 int sl_arguments_parse(struct sl_arguments *options, sl_arguments_take *take, void *context);
