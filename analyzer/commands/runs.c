@@ -174,7 +174,9 @@ static void put_change(const struct history *h, const struct sl_series_change *c
 
 static const char *lossy_text(const struct history *h, char out[LOSSY])
 {
-	snprintf(out, LOSSY, h->lossy ? " (%zu lost events)" : "", h->lossy);
+	*out = 0;
+	if (h->lossy)
+		snprintf(out, LOSSY, " (%zu lost events)", h->lossy);
 	return out;
 }
 
