@@ -203,7 +203,7 @@ static void make_title(struct sl_make *make)
 	const struct sl_process *first = first_recorded(report);
 	const char *card = sl_dry_report(report), *gap = "";
 	const struct sl_process *subject = NULL;
-	unsigned hosts = hosts_of(report), ranks = 0, recorded = report->recorded;
+	unsigned hosts = hosts_of(report), ranks = 0, recorded = sl_report_recorded(report);
 	char status[256], who[80], span[SL_FORMAT_BYTES] = "", more[60] = "";
 
 	for (unsigned i = 0; i < report->process_count; i++)

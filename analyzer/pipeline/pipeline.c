@@ -439,13 +439,13 @@ static void sort_findings(struct sl_report *report)
 /* A snapshot beside recordings is of another time, and does not count. */
 static void find_span(struct sl_report *report)
 {
+	bool recorded = sl_report_recorded(report);
+
 	report->started_unix_ns = report->process_count ? UINT64_MAX : 0;
-	for (unsigned i = 0; i < report->process_count; i++)
-		report->recorded += report->processes[i].model->recording.follows_process;
 	for (unsigned i = 0; i < report->process_count; i++) {
 		const struct sl_process *p = &report->processes[i];
 
-		if (report->recorded && !p->model->recording.follows_process)
+		if (recorded && !p->model->recording.follows_process)
 			continue;
 
 		uint64_t begin_ns = p->model->timeline.begin_ns, begin = begin_ns ? sl_process_unix(p, begin_ns) : UINT64_MAX;

@@ -241,6 +241,15 @@ const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const s
 	return first;
 }
 
+unsigned sl_report_recorded(const struct sl_report *report)
+{
+	unsigned count = 0;
+
+	for (unsigned i = 0; i < report->process_count; i++)
+		count += report->processes[i].model->recording.follows_process;
+	return count;
+}
+
 bool sl_report_has_ended(const struct sl_report *report, enum sl_ended how)
 {
 	for (unsigned i = 0; i < report->process_count; i++)

@@ -404,7 +404,7 @@ struct sl_report {
 	struct sl_images images;
 	unsigned run; /* index into images.runs; of several runs, the first */
 	struct sl_process *processes;
-	unsigned process_count, recorded;	 /* recorded: how many of them are no snapshots */
+	unsigned process_count;
 	SL_VECTOR(unsigned) unread;		 /* images that did not open, and may be of the run */
 	uint64_t started_unix_ns, ended_unix_ns; /* from the first sign of any process to the last; both 0: none */
 	struct sl_shared_device *devices;
@@ -482,9 +482,11 @@ struct sl_account *sl_process_account(const struct sl_process *process, const st
 const struct sl_oom *sl_process_first_oom(const struct sl_process *process);
 const struct sl_oom *sl_report_first_oom(const struct sl_report *report, const struct sl_process **process);
 
+/* How many processes are no snapshots. */
+unsigned sl_report_recorded(const struct sl_report *report);
 /* True: a process of the run ended so, snapshots apart. */
 bool sl_report_has_ended(const struct sl_report *report, enum sl_ended how);
-/* The largest number of ranks that a process was told; -1: none was. */
+/* The number of ranks by their launcher, the largest of the processes; -1: unknown. */
 int64_t sl_report_world(const struct sl_report *report);
 
 /* Sets the parent of each process; before any analysis. */

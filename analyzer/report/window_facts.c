@@ -56,7 +56,7 @@ bool sl_window_cache(const struct sl_header *header, int device, struct sl_windo
 
 bool sl_window_all(const struct sl_report *report)
 {
-	return report->process_count && !report->recorded;
+	return report->process_count && !sl_report_recorded(report);
 }
 
 bool sl_window_shows(const struct sl_process *process)
