@@ -219,10 +219,6 @@ struct sl_session_answers {
 	struct sl_cross_rank cross_rank;
 };
 
-/* In the arena. */
-struct sl_session_answers *sl_session_answers_new(const struct sl_session *session, const struct sl_gap_thresholds *thresholds,
-						  struct sl_arena *arena);
-
 /* Sets the answers of each session, in the telemetry's arena.  After sl_telemetry_finish, before anything below. */
 void sl_session_answers_all(struct sl_telemetry *t, const struct sl_gap_thresholds *thresholds);
 

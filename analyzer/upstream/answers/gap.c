@@ -279,8 +279,8 @@ void sl_gap_analyze(const struct sl_series *series, struct sl_phases *phases, co
 	sl_arena_free(&arena);
 }
 
-struct sl_session_answers *sl_session_answers_new(const struct sl_session *session, const struct sl_gap_thresholds *thresholds,
-						  struct sl_arena *arena)
+static struct sl_session_answers *answer(const struct sl_session *session, const struct sl_gap_thresholds *thresholds,
+					 struct sl_arena *arena)
 {
 	struct sl_session_answers *answers = sl_arena_alloc(arena, sizeof(*answers));
 
@@ -296,7 +296,7 @@ struct sl_session_answers *sl_session_answers_new(const struct sl_session *sessi
 void sl_session_answers_all(struct sl_telemetry *t, const struct sl_gap_thresholds *thresholds)
 {
 	for (size_t i = 0; i < t->sessions.count; i++)
-		t->sessions.item[i].answers = sl_session_answers_new(&t->sessions.item[i], thresholds, &t->arena);
+		t->sessions.item[i].answers = answer(&t->sessions.item[i], thresholds, &t->arena);
 }
 
 void sl_gap_write_evidence(struct sl_json *j, const char *key, const struct sl_gap_finding *finding)

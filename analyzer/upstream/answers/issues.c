@@ -627,13 +627,17 @@ static void add_hidden_memory(struct issue_list *all, const struct sl_telemetry 
 {
 	for (size_t s = 0; s < t->loaded.count; s++) {
 		const struct sl_session *session = &t->loaded.item[s];
-		const struct sl_gap_result *gaps;
+		struct sl_session_series series;
+		struct sl_phases phases;
+		struct sl_gap_result gaps;
 
 		if (!has_issues(session) || session->count < 3)
 			continue;
-		gaps = &sl_session_answers_new(session, &sl_gap_defaults, &all->arena)->gaps;
-		for (size_t i = 0; i < gaps->count; i++)
-			add_finding(all, session, &gaps->findings[i]);
+		sl_series_init(&series, session, &all->arena);
+		sl_phases_init(&phases, &series, &all->arena);
+		sl_gap_analyze(&series.all, &phases, &sl_gap_defaults, &gaps);
+		for (size_t i = 0; i < gaps.count; i++)
+			add_finding(all, session, &gaps.findings[i]);
 	}
 }
 
