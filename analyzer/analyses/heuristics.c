@@ -162,8 +162,9 @@ static void find_rising(struct sl_report *report, unsigned process, const struct
 static void find_in_process(struct sl_report *report, unsigned index)
 {
 	const struct sl_process *p = &report->processes[index];
+	bool named = p->heuristics.count && is_named(report, index);
 
-	for (size_t k = 0; k < p->heuristics.count && !is_named(report, index); k++)
+	for (size_t k = 0; k < p->heuristics.count && !named; k++)
 		find_rising(report, index, &p->heuristics.item[k]);
 }
 
