@@ -21,6 +21,7 @@
 #include "analyzer/fit/recording.h"
 #include "analyzer/report/devices.h"
 #include "analyzer/source/source.h"
+#include "common/now.h"
 
 #define FAILED	   125 /* the launcher's own failure */
 #define ROOMY	   1   /* --against: another card with the traits of the one that was asked for (agent/launcher/dry.c) */
@@ -251,17 +252,17 @@ static void say_trial(const struct sl_trial *t)
 static struct sl_trial *run_trial(const struct trials *all, unsigned card, const long value[SL_TRIAL_NAMES], const char *what)
 {
 	struct sl_trial *t = sl_memory_must(calloc(1, sizeof(*t)));
-	struct timespec now;
+	uint64_t begun_unix_ns;
 	int status;
 
 	*t = (struct sl_trial){.card = card, .value = {value[0], value[1]}};
 	t->traces = name_traces(all, t);
-	clock_gettime(CLOCK_REALTIME, &now);
+	begun_unix_ns = sl_now_ns(CLOCK_REALTIME);
 	if (write(all->door, t, sizeof(*t)) != sizeof(*t) || read(all->door, &status, sizeof(status)) != sizeof(status))
 		exit(SL_EXIT_UNREADABLE);
 	if (WIFSIGNALED(status) && (WTERMSIG(status) == SIGINT || WTERMSIG(status) == SIGTERM))
 		exit(128 + WTERMSIG(status));
-	look(t, status, (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec);
+	look(t, status, begun_unix_ns);
 	if (!all->quiet)
 		say_trial(t);
 	if (what && t->fit < SL_TRIAL_FAILS) {
