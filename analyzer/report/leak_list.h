@@ -33,7 +33,7 @@ void sl_leak_list_free(struct sl_leak_list *list);
 /*
  * Finds the places of one process that leak together with place `first`: at its pace, since the same moment, below one line.
  * What keeps one keeps the others, as a graph does its states.  Or nearly all places that ask through one helper.  Sets `with`
- * of each of them and of `first`; returns their number, 1 if they are fewer than `least`.  owner: "below " that line and its
+ * of each of them and of `first`.  Returns their number, or 1 if they are fewer than `least`.  owner: "below " that line and its
  * caller, or "through " the helper.
  */
 size_t sl_leak_list_together(const struct sl_leak_list *list, struct sl_report *report, size_t first, size_t least, bool *with,
